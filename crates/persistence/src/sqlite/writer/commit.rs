@@ -15,8 +15,9 @@ use super::Writer;
 use crate::sqlite::checkpoint::checkpoint_all;
 use crate::sqlite::command::Task;
 use crate::sqlite::database::connection::open_writer;
+use crate::sqlite::error::store_error;
 
-/// Without RETURNING, for which SQLite would make a temporary table in each transaction.
+/// Increments the number. Does not use RETURNING, for which SQLite would make a temporary table in each transaction.
 pub(crate) const NEXT_NUMBER: &str = "UPDATE commits SET number = number + 1 WHERE one = 1";
 
 pub(crate) const NUMBER: &str = "SELECT number FROM commits WHERE one = 1";
@@ -85,6 +86,7 @@ impl Writer {
             // `WaitingCommand` (`sqlite/command.rs`) keeps the answer. Its `WriteCommand` has the statements: of an
             // append in `statements/append.rs`, of a launch or a cancel in `statements/commands.rs`.
             task.run(transaction.connection).map_err(TryError::Task)?;
+            transaction.check_open().map_err(|error| TryError::Task(store_error(error)))?;
         }
         let number = transaction.next_number().map_err(TryError::Early)?;
         #[cfg(test)]
@@ -129,6 +131,17 @@ impl<'a> OpenTransaction<'a> {
         Ok(Self { connection })
     }
 
+    /// Some errors, such as a failed read of the disk, make SQLite roll back the whole transaction by itself. Without
+    /// this check, what other tasks have written before would be lost, and what follows would be committed statement by
+    /// statement.
+    fn check_open(&self) -> Result<(), Error> {
+        if !self.connection.is_autocommit() {
+            return Ok(());
+        }
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT_ROLLBACK);
+        Err(Error::SqliteFailure(code, Some("SQLite has rolled back the transaction after an error".into())))
+    }
+
     /// Increments the number in the table `commits`, and returns it.
     fn next_number(&self) -> Result<i64, Error> {
         self.connection.prepare_cached(NEXT_NUMBER)?.execute([])?;
@@ -143,7 +156,7 @@ impl<'a> OpenTransaction<'a> {
 
 impl Drop for OpenTransaction<'_> {
     fn drop(&mut self) {
-        // After an error of SQLite's, it may be over already.
+        // SQLite may have rolled it back by itself: see `check_open`.
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
@@ -182,7 +195,7 @@ impl CommitFault {
         match self {
             Self::None => return transaction.commit().map_err(|error| TryError::Commit(error, number)),
             Self::Done => transaction.commit().unwrap(),
-            Self::NotDone => drop(transaction),
+            Self::NotDone => transaction.connection.execute_batch("ROLLBACK").unwrap(),
         }
         let io_error = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_FSYNC);
         Err(TryError::Commit(Error::SqliteFailure(io_error, None), number))

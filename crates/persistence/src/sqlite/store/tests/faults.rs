@@ -1,16 +1,68 @@
 //! Failed commits, full disks, and servers that die.
 
+use std::sync::{Mutex, mpsc};
+
+use rusqlite::Connection;
 use tokenrail_domain::{EventBody, JsonText, TurnOutcome, Usage};
 use tokenrail_ports::testing::samples::{WHOLE_LIST, every_body, notice, text_delta};
 use tokenrail_ports::{Enqueued, StoreError, TurnRange};
 
 use super::*;
+use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::writer::CommitFault;
 
 impl SqliteStore {
     fn plan(&self, faults: &[CommitFault]) {
         self.inner.faults.lock().unwrap().extend(faults);
     }
+}
+
+/// The writer waits in it until the test goes on.
+struct Held(Mutex<mpsc::Receiver<()>>);
+
+impl WriteCommand for Held {
+    type Answer = ();
+
+    fn run(&self, _db: &Connection) -> Result<(), WriteFailure> {
+        self.0.lock().unwrap().recv().unwrap();
+        Ok(())
+    }
+}
+
+/// A read fails so that SQLite rolls back the whole transaction, as after an I/O error.
+struct FailedRead;
+
+impl WriteCommand for FailedRead {
+    type Answer = ();
+
+    fn run(&self, db: &Connection) -> Result<(), WriteFailure> {
+        db.execute_batch("ROLLBACK").unwrap();
+        Err(WriteFailure::Refused(StoreError::Unavailable("the read failed".into())))
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_that_sqlite_rolls_back_by_itself_takes_nothing_of_others_with_it() {
+    let (store, folder) = fresh();
+    let (agent, mut scribe) = running(&store, 1).await;
+    let (release, held) = mpsc::channel();
+    let append = scribe.say(every_body());
+    // While the writer waits, the next three are queued, for one transaction.
+    let (before, saved, failed, after, ()) = tokio::join!(
+        store.write(Held(Mutex::new(held))),
+        store.append(append.clone()),
+        store.write(FailedRead),
+        store.append(scribe.end(TurnOutcome::Completed)),
+        async { release.send(()).unwrap() },
+    );
+    before.unwrap();
+    saved.unwrap();
+    assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
+    after.unwrap();
+    let events = everything(&store, &agent).await;
+    assert_eq!(events.len(), append.events.len() + 2);
+    assert_eq!(events[1..=append.events.len()], *append.events);
+    is_sound(&folder);
 }
 
 #[tokio::test]
