@@ -5,32 +5,36 @@ use std::time::Duration;
 
 use crate::core::Core;
 
-/// How long it waits after the end of a turn. Clients react to that end: their requests must not wait for the
-/// compression, or for its transaction.
-pub(crate) const CALM: Duration = Duration::from_millis(100);
+/// The time from the end of a turn, or from the start of the server, until packing begins. Clients react to the end of
+/// a turn: their requests should not wait for the compression, or for its transaction.
+pub(crate) const PACK_DELAY: Duration = Duration::from_millis(100);
 
 /// Packs whenever a turn has ended, until the server shuts down.
 pub(crate) async fn compact(core: Arc<Core>) {
-    loop {
+    while core.closing.run_until_cancelled(tokio::time::sleep(PACK_DELAY)).await.is_some() {
+        pack_all(&core).await;
+        tokio::select! {
+            biased;
+            () = core.closing.cancelled() => return,
+            () = core.compaction.notified() => {}
+        }
+    }
+}
+
+/// Packs all turns that have ended, also those that end meanwhile.
+async fn pack_all(core: &Core) {
+    while !core.closing.is_cancelled() {
         match core.outside.journal.compact_next().await {
-            Ok(true) if !core.closing.is_cancelled() => continue,
-            Ok(true) => return,
-            Ok(false) => {}
+            Ok(true) => {}
+            Ok(false) => return,
             Err(error) => {
                 // Nothing is lost: the batches stay as they are, and the end of the next turn starts another try.
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "cannot compress the events of ended turns; trying again at the end of the next turn"
                 );
+                return;
             }
-        }
-        tokio::select! {
-            biased;
-            () = core.closing.cancelled() => return,
-            () = core.compaction.notified() => {}
-        }
-        if core.pause(CALM).await.is_none() {
-            return;
         }
     }
 }

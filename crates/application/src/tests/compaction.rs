@@ -9,7 +9,7 @@ use tokenrail_ports::testing::{MemoryStore, NotedWorkspace, ScriptedRunner};
 use tokio::runtime::Handle;
 
 use super::harness::{outside, tiny_limits};
-use crate::compactor::CALM;
+use crate::compactor::PACK_DELAY;
 use crate::{AgentService, Outside};
 
 #[tokio::test(start_paused = true)]
@@ -28,12 +28,21 @@ async fn clients_can_react_to_the_end_of_a_turn_before_it_is_packed() {
         Handle::current(),
     );
     let moment = Duration::from_millis(1);
+    let almost = PACK_DELAY.saturating_sub(moment);
 
-    tokio::time::sleep(moment).await;
+    tokio::time::sleep(almost).await;
+    assert_eq!(looks.load(Ordering::Relaxed), 0);
+    tokio::time::sleep(moment * 2).await;
     assert_eq!(looks.load(Ordering::Relaxed), 1, "what the server before this one has left");
     service.core.compaction.notify_one();
-    tokio::time::sleep(CALM.saturating_sub(moment)).await;
+    tokio::time::sleep(almost).await;
     assert_eq!(looks.load(Ordering::Relaxed), 1);
+    // The turn that ends now is packed with the one before it, and has a delay of its own.
+    service.core.compaction.notify_one();
     tokio::time::sleep(moment * 2).await;
     assert_eq!(looks.load(Ordering::Relaxed), 2);
+    tokio::time::sleep(PACK_DELAY).await;
+    assert_eq!(looks.load(Ordering::Relaxed), 3);
+    tokio::time::sleep(PACK_DELAY * 2).await;
+    assert_eq!(looks.load(Ordering::Relaxed), 3);
 }
