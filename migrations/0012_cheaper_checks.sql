@@ -1,6 +1,9 @@
--- The conditions of the columns do not change, only how they are written. For IN with more than two values, SQLite makes a
--- temporary table each time that it checks a row.
--- Only the text of the schema is changed, as https://www.sqlite.org/lang_altertable.html describes it for CHECK constraints.
+-- The conditions of the columns do not change, only how they are written. For IN with more than two values, SQLite
+-- makes a temporary table each time that it checks a row.
+--
+-- SQLite documents such a change of the schema's text for CHECK constraints:
+-- https://www.sqlite.org/lang_altertable.html. PRAGMA schema_version, which tells other connections to read the schema
+-- again, is not needed: they are opened after the migrations, and both texts mean the same.
 PRAGMA writable_schema = ON;
 
 UPDATE sqlite_schema

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Error, OpenFlags};
 use crate::sqlite::config::SqliteConfig;
 
 /// Prepared statements that a connection caches: more than exist.
-const STATEMENTS: usize = 64;
+const STATEMENTS: usize = 96;
 
 /// Opens the connection of the writer, or one like it.
 pub(crate) fn open_writer(path: &Path, config: &SqliteConfig) -> Result<Connection, Error> {

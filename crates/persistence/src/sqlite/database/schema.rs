@@ -88,3 +88,31 @@ impl FoundSchema {
         self.application_id == 0 && self.version == 0 && self.tables == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(db: &Connection) -> Vec<(String, Option<String>)> {
+        let mut statement = db.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name").unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    }
+
+    fn migrated(mut db: Connection) -> Connection {
+        migrate(&mut db, Path::new("some.db")).unwrap();
+        db
+    }
+
+    #[test]
+    fn a_database_of_any_version_becomes_like_a_new_one() {
+        let new = schema(&migrated(Connection::open_in_memory().unwrap()));
+        for version in 1..MIGRATIONS.len() {
+            let mut old = Connection::open_in_memory().unwrap();
+            apply(&mut old, &MIGRATIONS[..version]).unwrap();
+            old.pragma_update(None, "user_version", version as i64).unwrap();
+            assert_ne!(schema(&old), new, "version {version}");
+            assert_eq!(schema(&migrated(old)), new, "version {version}");
+        }
+    }
+}

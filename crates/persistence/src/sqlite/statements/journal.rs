@@ -43,7 +43,7 @@ impl BatchWriter<'_> {
         payload: &[u8],
     ) -> rusqlite::Result<()> {
         let range = BatchRange { agent: self.agent, first, last, turn: self.turn };
-        // In the order of the columns: looking up a name for each value takes longer than binding it.
+        // Bound by position: looking up a name for each value takes longer than binding it.
         self.db.prepare_cached(ADD_BATCH)?.execute((
             self.agent,
             first.0 as i64,
