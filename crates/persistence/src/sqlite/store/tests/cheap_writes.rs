@@ -18,7 +18,7 @@ fn names(db: &Connection, sql: &str) -> Vec<String> {
 /// A temporary table costs as much as several rows.
 #[test]
 fn no_row_needs_a_temporary_table_to_be_checked() {
-    let (store, folder) = fresh();
+    let (_store, folder) = fresh();
     let db = Connection::open(folder.path().join("tokenrail.db")).unwrap();
     let tables =
         names(&db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'");
@@ -31,7 +31,6 @@ fn no_row_needs_a_temporary_table_to_be_checked() {
         assert!(opcodes.iter().any(|opcode| opcode == "MakeRecord"), "{opcodes:?}");
         assert!(!opcodes.iter().any(|opcode| opcode == "OpenEphemeral"), "{table}: {opcodes:?}");
     }
-    drop(store);
 }
 
 #[test]
