@@ -111,8 +111,9 @@ impl<C: WriteCommand> Task for WaitingCommand<C> {
     fn run(&mut self, db: &Connection) -> Result<(), StoreError> {
         self.answer = match self.command.run(db) {
             Ok(answer) => Some(Ok(answer)),
-            Err(WriteFailure::Refused(error)) => Some(Err(error)),
-            Err(WriteFailure::Undo(error)) => return Err(error),
+            // If SQLite has rolled back by itself, the refusal has also undone what other commands had written.
+            Err(WriteFailure::Refused(error)) if !db.is_autocommit() => Some(Err(error)),
+            Err(WriteFailure::Refused(error) | WriteFailure::Undo(error)) => return Err(error),
         };
         Ok(())
     }

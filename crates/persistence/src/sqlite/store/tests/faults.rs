@@ -1,11 +1,12 @@
 //! Failed commits, full disks, and servers that die.
 
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use rusqlite::Connection;
 use tokenrail_domain::{EventBody, JsonText, TurnOutcome, Usage};
 use tokenrail_ports::testing::samples::{WHOLE_LIST, every_body, notice, text_delta};
 use tokenrail_ports::{Enqueued, StoreError, TurnRange};
+use tokio::sync::Notify;
 
 use super::*;
 use crate::sqlite::command::{WriteCommand, WriteFailure};
@@ -17,52 +18,67 @@ impl SqliteStore {
     }
 }
 
-/// The writer waits in it until the test goes on.
-struct Held(Mutex<mpsc::Receiver<()>>);
+/// Keeps the writer busy until the test releases it.
+struct Held {
+    begun: Notify,
+    release: Mutex<mpsc::Receiver<()>>,
+}
 
-impl WriteCommand for Held {
+impl WriteCommand for Arc<Held> {
     type Answer = ();
 
     fn run(&self, _db: &Connection) -> Result<(), WriteFailure> {
-        self.0.lock().unwrap().recv().unwrap();
+        self.begun.notify_one();
+        self.release.lock().unwrap().recv().unwrap();
         Ok(())
     }
 }
 
-/// A read fails so that SQLite rolls back the whole transaction, as after an I/O error.
-struct FailedRead;
+/// A failed read after which SQLite rolls back the whole transaction, as it does after some I/O errors.
+struct FailedRead {
+    /// The command does not ignore the error.
+    is_refused: bool,
+}
 
 impl WriteCommand for FailedRead {
     type Answer = ();
 
     fn run(&self, db: &Connection) -> Result<(), WriteFailure> {
         db.execute_batch("ROLLBACK").unwrap();
-        Err(WriteFailure::Refused(StoreError::Unavailable("the read failed".into())))
+        let error = StoreError::Unavailable("the read failed".into());
+        if self.is_refused { Err(WriteFailure::Refused(error)) } else { Ok(()) }
     }
 }
 
 #[tokio::test]
 async fn a_transaction_that_sqlite_rolls_back_by_itself_takes_nothing_of_others_with_it() {
-    let (store, folder) = fresh();
-    let (agent, mut scribe) = running(&store, 1).await;
-    let (release, held) = mpsc::channel();
-    let append = scribe.say(every_body());
-    // While the writer waits, the next three are queued, for one transaction.
-    let (before, saved, failed, after, ()) = tokio::join!(
-        store.write(Held(Mutex::new(held))),
-        store.append(append.clone()),
-        store.write(FailedRead),
-        store.append(scribe.end(TurnOutcome::Completed)),
-        async { release.send(()).unwrap() },
-    );
-    before.unwrap();
-    saved.unwrap();
-    assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
-    after.unwrap();
-    let events = everything(&store, &agent).await;
-    assert_eq!(events.len(), append.events.len() + 2);
-    assert_eq!(events[1..=append.events.len()], *append.events);
-    is_sound(&folder);
+    for (is_refused, cause) in [(true, "the read failed"), (false, "SQLite has rolled back the transaction")]
+    {
+        let (store, folder) = fresh();
+        let (agent, mut scribe) = running(&store, 1).await;
+        let (release, receiver) = mpsc::channel();
+        let held = Arc::new(Held { begun: Notify::new(), release: Mutex::new(receiver) });
+        let append = scribe.say(every_body());
+        let (before, ()) = tokio::join!(store.write(Arc::clone(&held)), async {
+            held.begun.notified().await;
+            // While the writer is busy, these three are queued. So they share a transaction.
+            let (saved, failed, after, ()) = tokio::join!(
+                store.append(append.clone()),
+                store.write(FailedRead { is_refused }),
+                store.append(scribe.end(TurnOutcome::Completed)),
+                async { release.send(()).unwrap() },
+            );
+            saved.unwrap();
+            let Err(StoreError::Unavailable(failure)) = failed else { panic!("{failed:?}") };
+            assert!(failure.to_string().starts_with(cause), "{failure}");
+            after.unwrap();
+        });
+        before.unwrap();
+        let events = everything(&store, &agent).await;
+        assert_eq!(events.len(), append.events.len() + 2);
+        assert_eq!(events[1..=append.events.len()], *append.events);
+        is_sound(&folder);
+    }
 }
 
 #[tokio::test]
