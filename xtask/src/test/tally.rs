@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use super::lanes::{Log, PART_LIMIT};
+use super::lanes::{Log, TESTS_LIMIT};
 use super::outcome::{Outcome, failed};
-use crate::process;
+use crate::{Failure, process};
 
 /// Runs Rust test programs, and counts the tests that ran.
 pub(super) fn counted(what: &str, tests: &mut Command, log: &mut Log) -> Outcome {
@@ -18,13 +18,13 @@ pub(super) fn counted_by_vitest(what: &str, tests: &mut Command, log: &mut Log) 
 
 fn watched(what: &str, tests: &mut Command, log: &mut Log, see: fn(&mut Tally, &str)) -> Outcome {
     let mut tally = Tally::default();
-    let status = process::watched(PART_LIMIT, what, tests, |line| {
+    let status = process::watched(TESTS_LIMIT, what, tests, |line| {
         log.line(line);
         see(&mut tally, line);
     });
     match status {
         Ok(status) => tally.outcome(status.success()),
-        Err(failure) => failed(failure.to_string()),
+        Err(failure) => tally.cut_off(&failure),
     }
 }
 
@@ -42,12 +42,15 @@ pub(super) struct Tally {
     said: Vec<String>,
     /// How many more lines belong to the last of them.
     more_lines: usize,
+    /// The tests that have run for over a minute and have not ended.
+    slow: Vec<String>,
 }
 
 impl Tally {
     /// Counts a line like `test result: ok. 3 passed; 0 failed; 0 ignored; …`, and keeps what stands below a line
     /// like `---- name stdout ----`.
     pub(super) fn see(&mut self, line: &str) {
+        self.time(line);
         self.listen(line, line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----")));
         let Some(rest) = line.strip_prefix("test result: ") else { return };
         let Some((_, counts)) = rest.split_once(". ") else { return };
@@ -75,6 +78,22 @@ impl Tally {
                 _ => {}
             }
         }
+    }
+
+    /// Keeps the names in lines like `test name has been running for over 60 seconds` until `test name ... ok`.
+    fn time(&mut self, line: &str) {
+        let Some(rest) = line.strip_prefix("test ") else { return };
+        if let Some((name, _)) = rest.split_once(" has been running for over ") {
+            self.slow.push(name.to_owned());
+        } else if let Some((name, _)) = rest.split_once(" ... ") {
+            self.slow.retain(|slow| slow != name);
+        }
+    }
+
+    /// The outcome of tests that were killed, with the names of those that may hang.
+    pub(super) fn cut_off(mut self, failure: &Failure) -> Outcome {
+        self.said.extend(self.slow.into_iter().map(|name| format!("{name} had not ended")));
+        Outcome::Failed { reason: failure.to_string(), said: self.said }
     }
 
     /// Keeps the line if it names a test that failed, or stands closely below one that does.

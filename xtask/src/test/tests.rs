@@ -107,6 +107,17 @@ fn what_a_failed_test_said_stands_below_the_table() {
 }
 
 #[test]
+fn tests_that_had_not_ended_are_named_if_the_part_is_killed() {
+    let tally = tally(&[
+        "test a::slow has been running for over 60 seconds",
+        "test a::hangs has been running for over 60 seconds",
+        "test a::slow ... ok",
+    ]);
+    let outcome = tally.cut_off(&Failure::new("rust tests: timed out after 1500 s"));
+    assert_eq!(failures(&[row(outcome)]), "\nrust tests: a::hangs had not ended\n");
+}
+
+#[test]
 fn why_a_test_panicked_is_shown_below_the_first_lines_of_all_it_said() {
     let said: Vec<String> = (1..=100).map(|number| format!("step {number}")).collect();
     let mut lines = vec!["---- a::fails stdout ----"];
