@@ -3,7 +3,7 @@
 --
 -- SQLite documents such a change of the schema's text for CHECK constraints:
 -- https://www.sqlite.org/lang_altertable.html. PRAGMA schema_version, which tells other connections to read the schema
--- again, is not needed: they are opened after the migrations, and both texts mean the same.
+-- again, is not needed: other connections are opened after the migrations, and both texts mean the same.
 PRAGMA writable_schema = ON;
 
 UPDATE sqlite_schema

@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::core::Core;
 
 /// The time from the end of a turn, or from the start of the server, until packing begins. Clients react to the end of
-/// a turn: their requests should not wait for the compression, or for its transaction.
+/// a turn: their requests should not wait for the compression, or for its transaction. Turns that end within this time,
+/// or during the packing, are packed along with the first and have no delay of their own.
 pub(crate) const PACK_DELAY: Duration = Duration::from_millis(100);
 
 /// Packs whenever a turn has ended, until the server shuts down.

@@ -37,7 +37,7 @@ async fn clients_can_react_to_the_end_of_a_turn_before_it_is_packed() {
     service.core.compaction.notify_one();
     tokio::time::sleep(almost).await;
     assert_eq!(looks.load(Ordering::Relaxed), 1);
-    // The turn that ends now is packed with the one before it, and has a delay of its own.
+    // This turn ends within the delay of the one before it. It is packed with that one, and starts another look.
     service.core.compaction.notify_one();
     tokio::time::sleep(moment * 2).await;
     assert_eq!(looks.load(Ordering::Relaxed), 2);

@@ -227,7 +227,7 @@ fn move_head(
     append: &Append,
     (after, last): (JournalState, &Event),
 ) -> rusqlite::Result<()> {
-    // In the order of the statement: see `BatchWriter::add`.
+    // The parameters are in the order of the statement, as in `BatchWriter::add`.
     db.prepare_cached(MOVE_HEAD)?.execute((
         after.head.0 as i64,
         append.open_from.map(|first| first.0 as i64),

@@ -119,8 +119,8 @@ impl Writer {
     }
 }
 
-/// A transaction that is rolled back if it is dropped without COMMIT. Unlike that of `rusqlite`, it prepares its own
-/// statements once for all transactions.
+/// A transaction that is rolled back if it is dropped without COMMIT. BEGIN and COMMIT are prepared only once;
+/// `rusqlite::Transaction` prepares them each time.
 struct OpenTransaction<'a> {
     connection: &'a Connection,
 }
