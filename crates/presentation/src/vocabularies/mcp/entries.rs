@@ -1,4 +1,6 @@
-//! A fold of events to entries: the pieces of a text become one entry, and what a model need not read is left out.
+//! Events as the entries of a page: the pieces of a text become one entry, and what a model need not read is left out.
+//!
+//! This is as pure as a [`Fold`](crate::fold::Fold), but it is none: it makes one page, and stops when that is full.
 
 use std::collections::{BTreeMap, BTreeSet};
 
