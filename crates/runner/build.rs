@@ -1,10 +1,10 @@
-//! Tells the crate of which sources it is made: a supervisor works for a server of the same ones only.
+//! Tells the crate from which sources it is built: a supervisor works only for a server from the same sources.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// What a supervisor and those who read its files are made of.
+/// The sources of the supervisor, and of the code that reads its files.
 const SOURCES: [&str; 4] = ["src", "../ports/src", "../domain/src", "../../Cargo.lock"];
 
 fn main() -> io::Result<()> {
@@ -14,7 +14,7 @@ fn main() -> io::Result<()> {
         collect(Path::new(source), &mut files)?;
     }
     for file in files {
-        // Each by itself: a new one is named by another one, and tests are to change nothing.
+        // Not the folders, because a change of the tests does not count. A new file needs a `mod` in a watched file.
         println!("cargo::rerun-if-changed={}", file.display());
         (&file, fs::read(&file)?).hash(&mut hasher);
     }
@@ -22,7 +22,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// All files there, in an order that is always the same; none where there is nothing.
+/// All files below `path`, in the same order each time. None if `path` does not exist.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if path.is_dir() {
         let mut inside = fs::read_dir(path)?

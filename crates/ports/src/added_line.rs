@@ -68,10 +68,10 @@ pub struct PermissionRequestLine {
     /// When the agent asked. Spools of earlier releases lack this field and those after it.
     #[serde(with = "iso_time", skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
-    /// When the request is settled as if nobody had answered.
+    /// When the request times out, if nobody has answered.
     #[serde(with = "iso_time", skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// The option that is chosen then. `None` if none is.
+    /// The option that is chosen at the timeout. `None`: no option is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_option_id: Option<String>,
     /// What the request accepts besides one option. Absent if nothing.

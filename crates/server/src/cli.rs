@@ -120,15 +120,15 @@ pub fn main() -> ExitCode {
     }
     let mut screen = Screen::new(cli.global.json);
     if let Err(error) = hidden {
-        screen.remark(&format!("warning: agents may be able to read this process's memory: {error}"));
+        screen.note(&format!("warning: agents may be able to read this process's memory: {error}"));
     }
     if serves && let Err(error) = memory::give_back_after_bursts() {
-        screen.remark(&format!(
+        screen.note(&format!(
             "warning: after a load peak, the server keeps memory that it no longer needs: {error}"
         ));
     }
     if let Some(error) = not_again {
-        screen.remark(&format!("warning: cannot tune the memory allocator: {error}"));
+        screen.note(&format!("warning: cannot tune the memory allocator: {error}"));
     }
     start(cli, &matches, screen).into()
 }
@@ -171,7 +171,7 @@ fn start(cli: Cli, matches: &ArgMatches, mut screen: Screen) -> Exit {
     crate::install_crypto();
     let serves = cli.command.starts_server();
     if serves && let Err(error) = shorten_time_slice(&config.limits) {
-        screen.remark(&format!("warning: limits.time_slice_us has no effect: {error}"));
+        screen.note(&format!("warning: limits.time_slice_us has no effect: {error}"));
     }
     match runtime(&config.limits) {
         Ok(runtime) => runtime.block_on(dispatch(cli.command, config, screen)),

@@ -153,7 +153,7 @@ impl Config {
     }
 
     /// Valid settings that may be mistakes: agent types, and a sentence about each.
-    pub(crate) fn remarks(&self) -> Vec<(&str, String)> {
+    pub(crate) fn warnings(&self) -> Vec<(&str, String)> {
         let roots =
             self.agents.iter().flat_map(|(name, agent)| agent.cwd_roots.iter().map(move |root| (name, root)));
         // The folder may appear later, for example when it is mounted.

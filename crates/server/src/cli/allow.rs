@@ -39,7 +39,7 @@ fn list(allowed: &AllowedFolders, screen: &mut Screen) -> Result<(), Failure> {
     let failed = |error| Failure::new(Exit::Failed, format!("{}: {error}", allowed.path().display()));
     let folders = allowed.list().map_err(failed)?;
     if folders.is_empty() && !screen.json {
-        screen.remark(
+        screen.note(
             "no folders have been allowed; allow one with: tokenrail allow FOLDER (the folders in cwd_roots are not \
              listed here)",
         );
@@ -77,7 +77,7 @@ fn allow_folder(data_dir: &Path, folder: &Path, screen: &mut Screen) -> Result<b
     let new = allowed.allow(folder).map_err(failed)?;
     if let Some(folder) = &new {
         let file = allowed.path().display();
-        screen.remark(&format!("agents may now work in {} (saved in {file})", folder.display()));
+        screen.note(&format!("agents may now work in {} (saved in {file})", folder.display()));
     }
     Ok(new.is_some())
 }

@@ -157,16 +157,16 @@ impl<'a> Answers<'a> {
         self.can_type = line.is_some();
         let Some(oldest) = self.open.requests.first() else { return Ok(()) };
         let Some(line) = line else {
-            screen.remark(&format!("to answer: {}", oldest.command(self.client, self.agent)));
+            screen.note(&format!("to answer: {}", oldest.command(self.client, self.agent)));
             return Ok(());
         };
         let Some(asked) = self.open.prompted() else {
-            screen.remark("that permission request is no longer open; what you typed was ignored");
+            screen.note("that permission request is no longer open; what you typed was ignored");
             return Ok(());
         };
         let Some(answer) = asked.answer(&line) else {
             if !line.trim().is_empty() {
-                screen.remark(&format!("type {}, or the id or the name of an option", asked.numbers()));
+                screen.note(&format!("type {}, or the id or the name of an option", asked.numbers()));
             }
             return Ok(());
         };
@@ -176,7 +176,7 @@ impl<'a> Answers<'a> {
             Ok(_) => true,
             Err(error) if error.exit == Exit::Unreachable => false,
             Err(error) => {
-                screen.remark(&error.to_string());
+                screen.note(&error.to_string());
                 // For example, somebody else was faster.
                 matches!(error.code(), "already_resolved" | "not_found")
             }

@@ -91,7 +91,7 @@ pub(crate) async fn attend(
         }
     }
     client.post(&["api", "agents", id, "cancel"], &json!({})).await?;
-    screen.remark("cancelled");
+    screen.note("cancelled");
     Ok(End::Cancelled)
 }
 
@@ -103,25 +103,25 @@ impl Attended<'_> {
         let cancel = client.command(&format!("cancel {id}"));
         match host {
             Host::Server => match self.queued().await {
-                Some(turn) => screen.remark(&format!(
+                Some(turn) => screen.note(&format!(
                     "the message stays queued as turn {turn}, and the agent keeps running; to follow the agent \
                      again: {tail}"
                 )),
-                None => screen.remark(&format!("the agent keeps running; to follow it again: {tail}")),
+                None => screen.note(&format!("the agent keeps running; to follow it again: {tail}")),
             },
-            Host::OwnServer => screen.remark(&format!(
+            Host::OwnServer => screen.note(&format!(
                 "stopping the server that this command started; the agent keeps running, and when a server runs again, \
                  that server saves what the agent has printed\nto start a server: {}\nto follow the agent again: {tail}",
                 client.command("serve")
             )),
-            Host::OwnConnection => screen.remark(
+            Host::OwnConnection => screen.note(
                 "stopping the server that this command started, which closes its connection to the agent; the \
                  next server will mark the agent's turn as interrupted",
             ),
         }
         let again = format!("press Ctrl-C again within {} s, or: ", SECOND_CTRL_C.as_secs());
         let again = if waits { again.as_str() } else { "" };
-        screen.remark(&format!("to cancel the agent's running turn and all queued turns: {again}{cancel}"));
+        screen.note(&format!("to cancel the agent's running turn and all queued turns: {again}{cancel}"));
     }
 
     /// The turn of the message that was sent, if an earlier turn has not ended yet. `None` also if the server does not

@@ -29,25 +29,25 @@ pub(crate) async fn backup(config: &Config, args: BackupArgs, screen: &mut Scree
         ));
     }
     let (from, to) = (config.data_dir.clone(), args.folder.clone());
-    screen.remark(&format!("copying {} ...", from.display()));
+    screen.note(&format!("copying {} ...", from.display()));
     let copied =
         tokio::task::spawn_blocking(move || tokenrail_persistence::sqlite_backup(&from, &to)).await?;
     let diagnosis = match copied {
         Ok(diagnosis) => diagnosis,
         Err(error @ OpenError::Corrupt { .. }) => {
-            screen.error(Exit::Damaged.code(), &error);
-            return Ok(Exit::Damaged);
+            screen.error(Exit::Corrupt.code(), &error);
+            return Ok(Exit::Corrupt);
         }
         Err(error) => return Err(error.into()),
     };
     for fault in &diagnosis.faults {
-        screen.remark(&format!(
+        screen.note(&format!(
             "the database is corrupt, and so is this copy ({}); restore an earlier backup",
             violation(fault)
         ));
     }
     if !diagnosis.faults.is_empty() {
-        return Ok(Exit::Damaged);
+        return Ok(Exit::Corrupt);
     }
     let (agents, events, folder) = (diagnosis.agents, diagnosis.events, args.folder.display().to_string());
     if screen.json {

@@ -102,7 +102,7 @@ async fn patch(
         }
     }
     if truncated {
-        screen.remark("some files are left out, because the diff is too large; raise limits.patch_bytes");
+        screen.note("some files are left out, because the diff is too large; raise limits.patch_bytes");
     }
     Ok(Exit::Completed)
 }

@@ -54,7 +54,7 @@ pub(crate) fn path(asked: Option<&Path>, env: &BTreeMap<String, String>, screen:
         screen.line(Style::Plain, &line);
     }
     if !is_found && !screen.json {
-        screen.remark("no file is read; the defaults apply. To write one: tokenrail config init");
+        screen.note("no file is read; the defaults apply. To write one: tokenrail config init");
     }
     Exit::Completed
 }

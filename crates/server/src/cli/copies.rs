@@ -55,7 +55,7 @@ pub(crate) async fn export(config: &Config, args: ExportArgs, screen: &mut Scree
     let mut file = created.map_err(|error| with_path(&path, &error))?;
     match to_file(answer, &mut file).await {
         Ok(bytes) => {
-            screen.remark(&format!("wrote {} to {}", counted(bytes, "byte"), path.display()));
+            screen.note(&format!("wrote {} to {}", counted(bytes, "byte"), path.display()));
             Ok(Exit::Completed)
         }
         Err(failure) => {

@@ -46,7 +46,7 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
     // Printed before the launch: the page shows the session while it plays, whatever its outcome.
     let page = server.page_url().await;
     if screen.json {
-        screen.remark(&format!("open in a browser: {page}"));
+        screen.note(&format!("open in a browser: {page}"));
     } else {
         screen.line(Style::Dim, &format!("serving on {}", server.url()));
         screen.line(Style::Dim, &format!("open in a browser: {page}"));
@@ -77,12 +77,11 @@ async fn demo_there(
 ) -> Result<Exit, Failure> {
     let client = Client::reach(&config).await?;
     if args.speed.is_some() {
-        screen
-            .remark("a server is already running and plays the demo at its own speed; --speed has no effect");
+        screen.note("a server is already running and plays the demo at its own speed; --speed has no effect");
     }
     let page = client.page_url(None).await?;
     if screen.json {
-        screen.remark(&format!("open in a browser: {page}"));
+        screen.note(&format!("open in a browser: {page}"));
     } else {
         screen.line(Style::Dim, &format!("using the server at {}", client.base()));
         screen.line(Style::Dim, &format!("open in a browser: {page}"));

@@ -32,7 +32,7 @@ struct DoctorCheck {
 enum Verdict {
     Good,
     /// Works, but the reader should know.
-    Remark,
+    Warning,
     Bad,
 }
 
@@ -57,14 +57,14 @@ pub(crate) async fn doctor(config: &Config, screen: &mut Screen) -> Result<Exit,
             } else {
                 // Each of them would fail for the reason that is known already.
                 let text = "not checked, because the data folder cannot be used".to_owned();
-                findings.push(finding("agents", Verdict::Remark, text));
+                findings.push(finding("agents", Verdict::Warning, text));
             }
         }
         (Err(error), _) => findings.push(finding("inotify", Verdict::Bad, error.to_string())),
         (_, Err(error)) => findings.push(finding("supervisors", Verdict::Bad, error.to_string())),
     }
-    for (agent, remark) in config.remarks() {
-        findings.push(finding(&format!("agents.{agent}"), Verdict::Remark, remark));
+    for (agent, warning) in config.warnings() {
+        findings.push(finding(&format!("agents.{agent}"), Verdict::Warning, warning));
     }
     for finding in &findings {
         show(finding, screen);
@@ -78,7 +78,7 @@ fn show(finding: &DoctorCheck, screen: &mut Screen) {
     if screen.json {
         let verdict = match verdict {
             Verdict::Good => "ok",
-            Verdict::Remark => "warning",
+            Verdict::Warning => "warning",
             Verdict::Bad => "error",
         };
         let line = serde_json::json!({ "check": name, "verdict": verdict, "text": text });
@@ -87,7 +87,7 @@ fn show(finding: &DoctorCheck, screen: &mut Screen) {
     }
     let (mark, style) = match verdict {
         Verdict::Good => ("ok      ", Style::Good),
-        Verdict::Remark => ("warning ", Style::Dim),
+        Verdict::Warning => ("warning ", Style::Dim),
         Verdict::Bad => ("error   ", Style::Bad),
     };
     screen.end_line();
@@ -112,7 +112,7 @@ fn folder(data_dir: &Path) -> DoctorCheck {
     match std::fs::metadata(data_dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => finding(
             "data folder",
-            Verdict::Remark,
+            Verdict::Warning,
             format!("{shown} does not exist yet; `tokenrail serve` creates it"),
         ),
         Err(error) => {
@@ -145,7 +145,7 @@ fn token(config: &Config) -> DoctorCheck {
     match token::read(&config.data_dir) {
         Ok(_) => finding("token", Verdict::Good, "exists, and only its owner can read it"),
         Err(TokenError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            finding("token", Verdict::Remark, "does not exist yet; the first start of the server creates it")
+            finding("token", Verdict::Warning, "does not exist yet; the first start of the server creates it")
         }
         Err(error) => finding("token", Verdict::Bad, error.to_string()),
     }
@@ -180,8 +180,8 @@ fn unreachable(config: &Config, error: &Failure) -> DoctorCheck {
     }
     match config.target {
         _ if error.exit != Exit::Unreachable => finding(name, Verdict::Bad, error.to_string()),
-        Target::DataFolder => finding(name, Verdict::Remark, "not running; start one with: tokenrail serve"),
-        Target::Url(_) | Target::Address(_) => finding(name, Verdict::Remark, error.to_string()),
+        Target::DataFolder => finding(name, Verdict::Warning, "not running; start one with: tokenrail serve"),
+        Target::Url(_) | Target::Address(_) => finding(name, Verdict::Warning, error.to_string()),
     }
 }
 
@@ -196,7 +196,7 @@ fn inotify(data_dir: &Path, watcher: &RunWatcher) -> DoctorCheck {
                 "not available ({because}); the server polls for output every few milliseconds instead, which is \
                  slower"
             );
-            finding(name, Verdict::Remark, text)
+            finding(name, Verdict::Warning, text)
         }
         Err(error) => finding(name, Verdict::Bad, format!("cannot watch {}: {error}", place.display())),
     }
@@ -212,7 +212,7 @@ fn supervisors(program: &SupervisorProgram) -> DoctorCheck {
                 "tokenrail-supervisor is not used, because {because}; tokenrail supervises agents itself, which \
                  needs more memory"
             );
-            finding(name, Verdict::Remark, text)
+            finding(name, Verdict::Warning, text)
         }
     }
 }
@@ -269,7 +269,7 @@ async fn programs(config: &Config, means: &Means) -> Vec<DoctorCheck> {
             Some(problem)
                 if !needed || !matches!(agent.runner, RunnerConfig::Process(_) | RunnerConfig::Http(_)) =>
             {
-                finding(&name, Verdict::Remark, problem)
+                finding(&name, Verdict::Warning, problem)
             }
             Some(problem) => finding(&name, Verdict::Bad, problem),
         });

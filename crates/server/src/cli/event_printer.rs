@@ -75,7 +75,7 @@ impl EventPrinter {
             Err(error) => {
                 self.unread += 1;
                 screen.line(Style::Plain, event);
-                screen.remark(&format!("cannot decode event {number} ({error}); it is printed as received"));
+                screen.note(&format!("cannot decode event {number} ({error}); it is printed as received"));
             }
         }
     }

@@ -13,7 +13,7 @@ pub(crate) enum Exit {
     /// The database needs a newer version of the program.
     Outdated,
     /// The stored data is corrupt.
-    Damaged,
+    Corrupt,
     Interrupted,
     /// The reader of the output has gone.
     Closed,
@@ -27,7 +27,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Unreachable | Exit::Outdated => 3,
             // EX_CONFIG of sysexits.h. It tells service managers that another start does not help.
-            Exit::Damaged => 78,
+            Exit::Corrupt => 78,
             Exit::Interrupted => 130,
             Exit::Closed => 141,
         })
@@ -43,7 +43,7 @@ impl Exit {
             Self::Usage => "usage",
             Self::Unreachable => "unreachable",
             Self::Outdated => "outdated",
-            Self::Damaged => "database_corrupt",
+            Self::Corrupt => "database_corrupt",
             Self::Interrupted => "interrupted",
             Self::Closed => "output_closed",
         }

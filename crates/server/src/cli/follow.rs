@@ -46,7 +46,7 @@ pub(crate) async fn follow(
             Ok(()) if screen.is_lost() => {
                 let why = if screen.is_left() { "output closed; " } else { "" };
                 let tail = client.command(&format!("tail {id} --since {last}"));
-                screen.remark(&format!("{why}to continue: {tail}"));
+                screen.note(&format!("{why}to continue: {tail}"));
                 return Ok(screen.exit_or(Exit::Failed));
             }
             Ok(()) => match ended_as(client, id).await? {
@@ -63,13 +63,13 @@ pub(crate) async fn follow(
                 failures = if *last == before { failures + 1 } else { 1 };
                 if RECONNECTS < failures {
                     let tail = client.command(&format!("tail {id} --since {last}"));
-                    screen.remark(&format!("to continue: {tail}"));
+                    screen.note(&format!("to continue: {tail}"));
                     return Err(error);
                 }
                 // A status alone would not be seen: the cursor is often in the middle of an answer.
                 if failures == 1 && screen.is_live() {
                     let patience = RECONNECT_PAUSE * RECONNECTS;
-                    screen.remark(&format!(
+                    screen.note(&format!(
                         "cannot reach the server; retrying for up to {} s",
                         patience.as_secs()
                     ));

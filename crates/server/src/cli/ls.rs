@@ -46,7 +46,7 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
         all_read = show(&client, &lines, screen);
     }
     if agents.is_empty() && !screen.json {
-        screen.remark(&match &args.status {
+        screen.note(&match &args.status {
             Some(status) => {
                 let statuses = status.split(',').map(str::trim).collect::<Vec<_>>().join(" or ");
                 let place = if args.pinned || args.archived { " in this list" } else { "" };
@@ -80,13 +80,13 @@ fn show(client: &Client, agents: &[String], screen: &mut Screen) -> bool {
             Err(error) => {
                 all_read = false;
                 screen.line(Style::Plain, text);
-                screen.remark(&format!("cannot decode this agent ({error}); it is printed as received"));
+                screen.note(&format!("cannot decode this agent ({error}); it is printed as received"));
             }
         }
     }
     if screen.is_live() && 1 < ids.len() {
         let example = client.command(&format!("tail {end}"));
-        screen.remark(&format!("the end of an id is enough to identify an agent, for example: {example}"));
+        screen.note(&format!("the end of an id is enough to identify an agent, for example: {example}"));
     }
     all_read
 }

@@ -42,8 +42,8 @@ pub(crate) async fn move_data(config: &Config, args: MoveArgs, screen: &mut Scre
             Ok(Exit::Completed)
         }
         Err(error) if error.is_corrupt() => {
-            screen.error(Exit::Damaged.code(), &error);
-            Ok(Exit::Damaged)
+            screen.error(Exit::Corrupt.code(), &error);
+            Ok(Exit::Corrupt)
         }
         Err(error) => Err(error.into()),
     }
@@ -72,7 +72,7 @@ impl<'a> ShownProgress<'a> {
         if self.screen.is_live() {
             self.screen.status(&text);
         } else {
-            self.screen.remark(&text);
+            self.screen.note(&text);
         }
     }
 }

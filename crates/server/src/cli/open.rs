@@ -74,6 +74,6 @@ pub(crate) fn open_in_browser(url: &str, screen: &mut Screen) {
         .process_group(0)
         .spawn();
     if let Err(error) = started {
-        screen.remark(&format!("cannot start {OPENER}: {error}; open the link yourself"));
+        screen.note(&format!("cannot start {OPENER}: {error}; open the link yourself"));
     }
 }

@@ -24,7 +24,7 @@ pub(crate) async fn questions(config: &Config, screen: &mut Screen) -> Result<Ex
         }
     }
     if !is_any && !screen.json {
-        screen.remark("no agent is waiting for an answer");
+        screen.note("no agent is waiting for an answer");
     }
     Ok(Exit::Completed)
 }

@@ -139,7 +139,7 @@ async fn reparse_one(
         Ok(reparsed) => reparsed,
         Err(Refusal::UnknownType { name, .. }) if args.all => {
             total.skipped += 1;
-            screen.remark(&format!("{id}: skipped, unknown agent type {name:?}"));
+            screen.note(&format!("{id}: skipped, unknown agent type {name:?}"));
             return Ok(());
         }
         Err(error) => return Err(error.into()),
@@ -148,10 +148,8 @@ async fn reparse_one(
         show(id, finding, screen);
     }
     if 0 < more {
-        screen.remark(&format!(
-            "{id}: {} not shown; to show more, raise --limit",
-            counted(more, "more change")
-        ));
+        screen
+            .note(&format!("{id}: {} not shown; to show more, raise --limit", counted(more, "more change")));
     }
     total.agents += 1;
     total.reparsed.events += reparsed.events;

@@ -89,7 +89,7 @@ async fn run_on_own_server(
     stop: &mut StopSignal,
     screen: &mut Screen,
 ) -> Result<Exit, Failure> {
-    screen.remark("no server is running; starting a private one for this run");
+    screen.note("no server is running; starting a private one for this run");
     warn_of_root(screen);
     let (host, repeat, data_dir) = (host_of(body, &config), config.repeat.clone(), config.data_dir.clone());
     // The server is for this run only, so it must not listen where the configured server would. No proxy reaches it.

@@ -202,11 +202,11 @@ impl Screen {
         };
     }
 
-    /// Prints a remark to standard error.
-    pub(crate) fn remark(&mut self, remark: &str) {
+    /// Prints a note to standard error.
+    pub(crate) fn note(&mut self, note: &str) {
         self.clear_status();
         self.end_line();
-        let _ = writeln!(io::stderr(), "{remark}");
+        let _ = writeln!(io::stderr(), "{note}");
     }
 }
 

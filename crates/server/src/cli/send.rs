@@ -55,7 +55,7 @@ pub(crate) async fn send(config: &Config, args: SendArgs, screen: &mut Screen) -
     if let Some(waits) = waits {
         // A command that follows the agent shows its requests itself.
         let is_shown = !detach && !screen.json;
-        screen.remark(&waits.sentence(&client, &id, turn, is_shown));
+        screen.note(&waits.sentence(&client, &id, turn, is_shown));
     }
     if detach {
         return Ok(Exit::Completed);

@@ -160,8 +160,8 @@ fn warn_of(config: &Config) {
              set server.tls_cert and server.tls_key, or use a TLS proxy"
         );
     }
-    for (agent, remark) in config.remarks() {
-        tracing::warn!("agents.{agent}: {remark}");
+    for (agent, warning) in config.warnings() {
+        tracing::warn!("agents.{agent}: {warning}");
     }
 }
 
@@ -232,7 +232,7 @@ fn survive_file_size_limit() -> std::io::Result<Signal> {
 
 fn start_failure(error: StartError) -> Failure {
     let exit = match &error {
-        StartError::Store(error) if error.is_corrupt() => Exit::Damaged,
+        StartError::Store(error) if error.is_corrupt() => Exit::Corrupt,
         StartError::Store(error) if error.is_outdated() => Exit::Outdated,
         _ => Exit::Failed,
     };
@@ -242,7 +242,7 @@ fn start_failure(error: StartError) -> Failure {
 /// Agents run as the user that runs the server.
 pub(crate) fn warn_of_root(screen: &mut Screen) {
     if rustix::process::geteuid().is_root() {
-        screen.remark(
+        screen.note(
             "warning: running as root, so agents will run as root too; use a dedicated account instead",
         );
     }

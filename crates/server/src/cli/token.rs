@@ -42,7 +42,7 @@ pub(crate) fn token(config: &Config, args: &TokenArgs, screen: &mut Screen) -> R
     let line = if screen.json { json!({ "token": token }).to_string() } else { token };
     screen.line(Style::Plain, &line);
     if args.act.is_some() && is_in_use(&config.data_dir) {
-        screen.remark("the running server still accepts the old token; restart it (its agents keep running)");
+        screen.note("the running server still accepts the old token; restart it (its agents keep running)");
     }
     Ok(Exit::Completed)
 }

@@ -252,7 +252,7 @@ fn a_model_behind_an_api_gets_a_key_only_where_that_is_written() {
     let parameters = serde_json::json!({ "temperature": 1.5, "stop": ["x"] });
     assert_eq!(Some(&http("c").parameters), parameters.as_object());
     let in_clear =
-        config.remarks().into_iter().filter(|(_, remark)| remark.contains("http sends the API key"));
+        config.warnings().into_iter().filter(|(_, warning)| warning.contains("http sends the API key"));
     assert_eq!(in_clear.map(|(name, _)| name).collect::<Vec<_>>(), ["c"]);
 }
 
@@ -393,8 +393,8 @@ fn the_longest_durations_are_taken_and_can_be_calculated_with() {
 }
 
 #[test]
-fn a_root_that_is_not_there_is_remarked_on() {
+fn a_missing_root_is_a_warning() {
     let config = load(Some("[agents.x]\nprogram = \"p\"\ncwd_roots = [\"/\", \"/nope\"]\n"), &[]).unwrap();
-    let remark = "cwd_roots: /nope does not exist or is not a folder; agents cannot work there";
-    assert_eq!(config.remarks(), [("x", remark.to_owned())]);
+    let warning = "cwd_roots: /nope does not exist or is not a folder; agents cannot work there";
+    assert_eq!(config.warnings(), [("x", warning.to_owned())]);
 }

@@ -26,7 +26,7 @@ const TRIES: usize = 3;
 
 /// The first minor version of each major one whose VACUUM leaves what unread notifications need. Before, LISTEN may
 /// fail with "could not access status of transaction".
-const LISTEN_MENDED: [(i32, i32); 4] = [(15, 16), (16, 12), (17, 8), (18, 2)];
+const LISTEN_FIXED: [(i32, i32); 4] = [(15, 16), (16, 12), (17, 8), (18, 2)];
 
 /// How the server is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct PostgresHealth {
     pub oldest_xid: i64,
     pub slots: ReplicationSlots,
     /// For a version with a bug of LISTEN, the one that mends it.
-    pub listen_mended_in: Option<String>,
+    pub listen_fixed_in: Option<String>,
 }
 
 /// How long the server takes.
@@ -80,7 +80,7 @@ fn of_row(row: &Row, times: PostgresTimes) -> Result<PostgresHealth, Error> {
         oldest_snapshot: row.try_get(1)?,
         oldest_xid: row.try_get(2)?,
         slots,
-        listen_mended_in: listen_mended_in(row.try_get(0)?),
+        listen_fixed_in: listen_fixed_in(row.try_get(0)?),
     })
 }
 
@@ -95,10 +95,10 @@ async fn shortest(mut run: impl AsyncFnMut() -> Result<(), QueryFailure>) -> Res
 }
 
 /// `number` as in `server_version_num`.
-fn listen_mended_in(number: i32) -> Option<String> {
+fn listen_fixed_in(number: i32) -> Option<String> {
     let (major, minor) = (number / 10_000, number % 10_000);
-    let (_, mended) = LISTEN_MENDED.into_iter().find(|(of, mended)| *of == major && minor < *mended)?;
-    Some(format!("{major}.{mended}"))
+    let (_, fixed) = LISTEN_FIXED.into_iter().find(|(of, fixed)| *of == major && minor < *fixed)?;
+    Some(format!("{major}.{fixed}"))
 }
 
 /// How long a hint takes from one connection to another, on a channel that no server listens to. `None` if it does not
@@ -126,10 +126,10 @@ mod tests {
 
     #[test]
     fn versions_in_which_listen_fails_are_known() {
-        assert_eq!(listen_mended_in(150_015).as_deref(), Some("15.16"));
-        assert_eq!(listen_mended_in(180_000).as_deref(), Some("18.2"));
-        for mended in [150_016, 160_012, 170_010, 180_002, 190_000] {
-            assert_eq!(listen_mended_in(mended), None, "{mended}");
+        assert_eq!(listen_fixed_in(150_015).as_deref(), Some("15.16"));
+        assert_eq!(listen_fixed_in(180_000).as_deref(), Some("18.2"));
+        for fixed in [150_016, 160_012, 170_010, 180_002, 190_000] {
+            assert_eq!(listen_fixed_in(fixed), None, "{fixed}");
         }
     }
 }

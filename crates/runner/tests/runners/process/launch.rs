@@ -182,8 +182,8 @@ async fn a_program_that_could_not_be_started_is_asked_again() {
     fs::write(&bench.config.program, "no program\n").unwrap();
     assert!(runner.probe().await.problem.is_some());
     fs::write(&bench.config.program, works).unwrap();
-    let mended = runner.probe().await;
-    assert_eq!((mended.version.as_deref(), mended.problem), (Some("1.0"), None));
+    let repaired = runner.probe().await;
+    assert_eq!((repaired.version.as_deref(), repaired.problem), (Some("1.0"), None));
 }
 
 #[tokio::test]

@@ -73,7 +73,7 @@ fn settings(fsync: bool, full_page_writes: bool, checksums: bool) -> impl Iterat
         ),
         (
             checksums,
-            Verdict::Remark,
+            Verdict::Warning,
             "data checksums are off: damage by the disk is not noticed; stop PostgreSQL and run: pg_checksums --enable",
         ),
     ];
@@ -87,12 +87,12 @@ fn durability(wanted: DurabilityMode, survives: Survives) -> DoctorCheck {
             (Verdict::Good, "survives the loss of one machine: a synchronous standby confirms each commit")
         }
         (DurabilityMode::Primary, Survives::NoMachine) => (
-            Verdict::Remark,
+            Verdict::Warning,
             "does not survive the loss of a machine: with storage.durability = \"primary\", commits do not wait for \
              a standby",
         ),
         (DurabilityMode::Auto, Survives::NoMachine) => (
-            Verdict::Remark,
+            Verdict::Warning,
             "does not survive the loss of a machine: there is no synchronous standby; to have one, set \
              synchronous_standby_names on the database server",
         ),
@@ -117,9 +117,9 @@ async fn sqlite(config: &Config) -> DoctorCheck {
             finding(name, Verdict::Bad, format!("corrupt ({}); restore a backup", faults.join("; ")))
         }
         Ok(Err(OpenError::Io { source, .. })) if source.kind() == ErrorKind::NotFound => {
-            finding(name, Verdict::Remark, "does not exist yet; the first start of the server creates it")
+            finding(name, Verdict::Warning, "does not exist yet; the first start of the server creates it")
         }
-        Ok(Err(error @ OpenError::OlderSchema { .. })) => finding(name, Verdict::Remark, error.to_string()),
+        Ok(Err(error @ OpenError::OlderSchema { .. })) => finding(name, Verdict::Warning, error.to_string()),
         Ok(Err(error)) => finding(name, Verdict::Bad, error.to_string()),
         Err(error) => finding(name, Verdict::Bad, error.to_string()),
     }

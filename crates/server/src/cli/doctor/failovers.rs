@@ -50,7 +50,7 @@ fn told(Counts { failovers, repeated, lost }: Counts) -> DoctorCheck {
         "{text}; {} could not be saved again: the server log says why; use a synchronous standby",
         counted(lost, "other change")
     );
-    finding(name, Verdict::Remark, text)
+    finding(name, Verdict::Warning, text)
 }
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
         );
         let (verdict, text) = said(2, 20, 3);
         assert!(
-            verdict == Verdict::Remark && text.contains("3 other changes could not be saved again"),
+            verdict == Verdict::Warning && text.contains("3 other changes could not be saved again"),
             "{text}"
         );
     }

@@ -24,13 +24,13 @@ pub(super) fn certificate(config: &Config) -> Option<DoctorCheck> {
         Err(error) => return Some(finding(name, Verdict::Bad, with_cause(&error))),
     };
     let Some(Timestamp(expires)) = expires else {
-        return Some(finding(name, Verdict::Remark, format!("{shown}: cannot read its expiry date")));
+        return Some(finding(name, Verdict::Warning, format!("{shown}: cannot read its expiry date")));
     };
     let left = expires - SystemClock.now().0;
     Some(if left < 0 {
         finding(name, Verdict::Bad, format!("{shown} expired {}; renew it", when(left)))
     } else if left < RENEW_BEFORE.as_millis() as i64 {
-        finding(name, Verdict::Remark, format!("{shown} expires {}; renew it", when(left)))
+        finding(name, Verdict::Warning, format!("{shown} expires {}; renew it", when(left)))
     } else {
         finding(name, Verdict::Good, format!("{shown} expires {}", when(left)))
     })
@@ -71,7 +71,7 @@ pub(super) fn public_url(config: &Config) -> Option<DoctorCheck> {
     } else {
         format!("{url}: the token crosses the network unencrypted; put a TLS proxy in front, and write https")
     };
-    let verdict = if config.tls.is_some() { Verdict::Bad } else { Verdict::Remark };
+    let verdict = if config.tls.is_some() { Verdict::Bad } else { Verdict::Warning };
     Some(finding(name, verdict, text))
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn keeper() -> Option<DoctorCheck> {
     if CONTAINER_MARKS.iter().any(|mark| Path::new(mark).exists()) {
         let text = "in a container; agents end when the container stops, so let running agents finish before you \
                     replace it";
-        return Some(finding("container", Verdict::Remark, text));
+        return Some(finding("container", Verdict::Warning, text));
     }
     let cgroup = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let unit = Unit::of(&cgroup)?;
@@ -59,11 +59,11 @@ pub(super) async fn keeper() -> Option<DoctorCheck> {
                  in the unit",
                 unit.name
             );
-            finding(name, Verdict::Remark, text)
+            finding(name, Verdict::Warning, text)
         }
         Err(error) => {
             let text = format!("{}: cannot find out whether a restart ends agents: {error}", unit.name);
-            finding(name, Verdict::Remark, text)
+            finding(name, Verdict::Warning, text)
         }
     })
 }

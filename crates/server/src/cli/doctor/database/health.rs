@@ -17,14 +17,14 @@ const OLD_XID: i64 = 1_000_000_000;
 const MUCH_LOG: i64 = 1 << 30;
 
 pub(super) fn findings(health: &PostgresHealth, version: &str) -> Vec<DoctorCheck> {
-    let PostgresHealth { times: taken, oldest_snapshot, oldest_xid, slots, listen_mended_in } = health;
+    let PostgresHealth { times: taken, oldest_snapshot, oldest_xid, slots, listen_fixed_in } = health;
     let mut findings = vec![times(*taken), snapshot(*oldest_snapshot), xids(*oldest_xid)];
     findings.extend(replication_slots(*slots));
-    if let Some(mended) = listen_mended_in {
+    if let Some(fixed) = listen_fixed_in {
         let text = format!(
-            "PostgreSQL {version} can lose hints between nodes (a bug in LISTEN); upgrade it to {mended} or newer"
+            "PostgreSQL {version} can lose hints between nodes (a bug in LISTEN); upgrade it to {fixed} or newer"
         );
-        findings.push(finding("database version", Verdict::Remark, text));
+        findings.push(finding("database version", Verdict::Warning, text));
     }
     findings
 }
@@ -38,13 +38,13 @@ fn times(PostgresTimes { round_trip, commit, hint }: PostgresTimes) -> DoctorChe
             "{text}; a hint (NOTIFY) did not arrive, so clients of other nodes receive events up to 1.5 s late; read \
              the log of the database server"
         );
-        return finding(name, Verdict::Remark, text);
+        return finding(name, Verdict::Warning, text);
     };
     let text = format!("{text}, hint between nodes {}", ms(hint));
     if SLOW_COMMIT < commit {
         let text =
             format!("{text}; commits are slow, so every token is late; check the disk of the database");
-        return finding(name, Verdict::Remark, text);
+        return finding(name, Verdict::Warning, text);
     }
     finding(name, Verdict::Good, text)
 }
@@ -56,7 +56,7 @@ fn snapshot(transactions: i64) -> DoctorCheck {
             "{transactions} transactions old: a long transaction keeps PostgreSQL from cleaning up, so the database \
              grows and becomes slower; end it (pg_stat_activity shows it)"
         );
-        return finding(name, Verdict::Remark, text);
+        return finding(name, Verdict::Warning, text);
     }
     finding(name, Verdict::Good, format!("{transactions} transactions old"))
 }
@@ -84,7 +84,7 @@ fn replication_slots(
         let text = format!(
             "{text}, and can fill the disk of the database; drop those that nobody needs (pg_replication_slots lists them)"
         );
-        return Some(finding("replication slots", Verdict::Remark, text));
+        return Some(finding("replication slots", Verdict::Warning, text));
     }
     (0 < count).then(|| finding("replication slots", Verdict::Good, text))
 }
@@ -105,7 +105,7 @@ pub(super) fn agent_types(nodes: &[SeenNode]) -> Option<DoctorCheck> {
          types to the configuration of these nodes",
         lacks.join("; ")
     );
-    (!lacks.is_empty()).then(|| finding("agent types", Verdict::Remark, text))
+    (!lacks.is_empty()).then(|| finding("agent types", Verdict::Warning, text))
 }
 
 pub(super) fn node(SeenNode { node, beats }: &SeenNode) -> DoctorCheck {
@@ -119,11 +119,11 @@ pub(super) fn node(SeenNode { node, beats }: &SeenNode) -> DoctorCheck {
                 "{text}, but no beat while this command ran: it hangs, or cannot write to the database; read \
                  its log, or restart it"
             );
-            finding(&name, Verdict::Remark, text)
+            finding(&name, Verdict::Warning, text)
         }
         (NodeState::Lost, _) => {
             let text = format!("{text}; start it again, or remove it: tokenrail nodes forget {}", node.id);
-            finding(&name, Verdict::Remark, text)
+            finding(&name, Verdict::Warning, text)
         }
         (NodeState::Away | NodeState::Gone, _) => finding(&name, Verdict::Good, text),
     }

@@ -20,7 +20,7 @@ fn well() -> PostgresHealth {
         oldest_snapshot: 10,
         oldest_xid: 3_000_000,
         slots: ReplicationSlots { count: 0, inactive: 0, kept_bytes: 0 },
-        listen_mended_in: None,
+        listen_fixed_in: None,
     }
 }
 
@@ -60,7 +60,7 @@ fn a_database_that_is_well_needs_nothing() {
 
 #[test]
 fn each_thing_that_is_wrong_is_named_with_what_to_do() {
-    let remark = Verdict::Remark;
+    let warning = Verdict::Warning;
     let slots = |count, inactive, kept_bytes| PostgresHealth {
         slots: ReplicationSlots { count, inactive, kept_bytes },
         ..well()
@@ -69,19 +69,19 @@ fn each_thing_that_is_wrong_is_named_with_what_to_do() {
         (
             PostgresHealth { times: times(101, Some(3)), ..well() },
             "database latency",
-            remark,
+            warning,
             &["commit 101.0 ms", "every token is late", "check the disk"],
         ),
         (
             PostgresHealth { times: times(2, None), ..well() },
             "database latency",
-            remark,
+            warning,
             &["a hint (NOTIFY) did not arrive", "up to 1.5 s late"],
         ),
         (
             PostgresHealth { oldest_snapshot: 1_000_001, ..well() },
             "oldest snapshot",
-            remark,
+            warning,
             &["1000001 transactions old", "end it (pg_stat_activity shows it)"],
         ),
         (
@@ -90,12 +90,12 @@ fn each_thing_that_is_wrong_is_named_with_what_to_do() {
             Verdict::Bad,
             &["1000 million transactions old", "let autovacuum finish"],
         ),
-        (slots(2, 1, 5 << 20), "replication slots", remark, &["2, unused: 1", "keep 5 MiB", "drop those"]),
-        (slots(1, 0, (1 << 30) + 1), "replication slots", remark, &["1, unused: 0", "keep 1024 MiB"]),
+        (slots(2, 1, 5 << 20), "replication slots", warning, &["2, unused: 1", "keep 5 MiB", "drop those"]),
+        (slots(1, 0, (1 << 30) + 1), "replication slots", warning, &["1, unused: 0", "keep 1024 MiB"]),
         (
-            PostgresHealth { listen_mended_in: Some("17.8".to_owned()), ..well() },
+            PostgresHealth { listen_fixed_in: Some("17.8".to_owned()), ..well() },
             "database version",
-            remark,
+            warning,
             &["PostgreSQL 17.7 can lose hints", "upgrade it to 17.8 or newer"],
         ),
     ];
@@ -109,7 +109,7 @@ fn settings_that_lose_data_are_errors_and_missing_checksums_are_not() {
     let name = "database settings";
     only(&problems(settings(false, true, true)), name, Verdict::Bad, &["set fsync = on"]);
     only(&problems(settings(true, false, true)), name, Verdict::Bad, &["set full_page_writes = on"]);
-    only(&problems(settings(true, true, false)), name, Verdict::Remark, &["pg_checksums --enable"]);
+    only(&problems(settings(true, true, false)), name, Verdict::Warning, &["pg_checksums --enable"]);
 }
 
 #[test]
@@ -118,8 +118,8 @@ fn what_the_data_survives_is_compared_with_what_was_asked_for() {
     for (mode, survives, verdict, words) in [
         (Auto, Survives::OneMachine, Verdict::Good, "survives the loss of one machine"),
         (Replicated, Survives::OneMachine, Verdict::Good, "survives the loss of one machine"),
-        (Auto, Survives::NoMachine, Verdict::Remark, "there is no synchronous standby"),
-        (Primary, Survives::NoMachine, Verdict::Remark, "commits do not wait for a standby"),
+        (Auto, Survives::NoMachine, Verdict::Warning, "there is no synchronous standby"),
+        (Primary, Survives::NoMachine, Verdict::Warning, "commits do not wait for a standby"),
         (Replicated, Survives::NoMachine, Verdict::Bad, "set synchronous_standby_names"),
     ] {
         let DoctorCheck { name, verdict: found, text } = durability(mode, survives);
@@ -140,6 +140,6 @@ fn nodes_that_are_lost_or_hang_are_named() {
     for state in [NodeState::Away, NodeState::Gone] {
         assert!(said(state, false).is_empty());
     }
-    only(&said(NodeState::Alive, false), "node b", Verdict::Remark, &["it hangs", "restart it"]);
-    only(&said(NodeState::Lost, false), "node b", Verdict::Remark, &["tokenrail nodes forget 2"]);
+    only(&said(NodeState::Alive, false), "node b", Verdict::Warning, &["it hangs", "restart it"]);
+    only(&said(NodeState::Lost, false), "node b", Verdict::Warning, &["tokenrail nodes forget 2"]);
 }
