@@ -21,7 +21,7 @@ use tokio::time::timeout;
 /// The client has the flush timeout for each of these steps of a response, in bytes.
 pub(super) const STEP_BYTES: u64 = 64 << 10;
 /// When this many bytes wait, they are written before the stream is polled for more.
-const GATHER_BYTES: usize = 128 << 10;
+const GATHER_BYTES: usize = 256 << 10;
 /// The same limit as a number of pieces. Each piece is a slice in one write to the socket.
 const GATHER_PIECES: usize = 64;
 /// How many bytes of unwanted input are read at once.
