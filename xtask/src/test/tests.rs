@@ -113,7 +113,7 @@ fn tests_that_had_not_ended_are_named_if_the_part_is_killed() {
         "test a::hangs has been running for over 60 seconds",
         "test a::slow ... ok",
     ]);
-    let outcome = tally.cut_off(&Failure::new("rust tests: timed out after 1500 s"));
+    let outcome = tally.cut_off(&Failure::new("rust tests: timed out after 2100 s"));
     assert_eq!(failures(&[row(outcome)]), "\nrust tests: a::hangs had not ended\n");
 }
 
