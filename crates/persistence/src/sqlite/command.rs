@@ -111,7 +111,7 @@ impl<C: WriteCommand> Task for WaitingCommand<C> {
     fn run(&mut self, db: &Connection) -> Result<(), StoreError> {
         self.answer = match self.command.run(db) {
             Ok(answer) => Some(Ok(answer)),
-            // If SQLite has rolled back by itself, the refusal has also undone what other commands had written.
+            // It has written nothing, but if SQLite has rolled back by itself, the writes of other commands are undone.
             Err(WriteFailure::Refused(error)) if !db.is_autocommit() => Some(Err(error)),
             Err(WriteFailure::Refused(error) | WriteFailure::Undo(error)) => return Err(error),
         };

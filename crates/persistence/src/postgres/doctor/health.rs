@@ -38,7 +38,7 @@ pub struct PostgresHealth {
     /// The age of the oldest transaction id of all databases. PostgreSQL stops at about 2.1 billion.
     pub oldest_xid: i64,
     pub slots: ReplicationSlots,
-    /// For a version with a bug of LISTEN, the one that mends it.
+    /// For a version with a bug of LISTEN, the one that fixes it.
     pub listen_fixed_in: Option<String>,
 }
 
