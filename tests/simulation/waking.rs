@@ -24,8 +24,9 @@ pub(crate) fn each_run_is_woken(seed: u64) -> Option<String> {
     let (runs, writes) = (dice.between(2, 8), dice.between(1, 20));
     let pause = Duration::from_micros(dice.pick(&[0, 250, 5000]));
     let place = TempDir::new().unwrap();
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let _in_runtime = runtime.enter();
     let watcher = RunWatcher::new(WatchLimits { run_gather: pause, ..WatchLimits::default() }).unwrap();
-    let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     let watched: Vec<_> = (0..runs)
         .map(|number| {
             let folder = place.path().join(number.to_string());

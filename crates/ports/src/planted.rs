@@ -8,8 +8,8 @@ use std::cell::Cell;
 
 /// The bugs. At most one is active in a thread.
 ///
-/// The simulation runs the code of all but `OneOfAPassIsWoken` and `FloodGoesFirst`. Their code runs in threads of the
-/// real watcher and the real store, and `passed_on` passes the active bug to them.
+/// The code of `FloodGoesFirst` runs in a thread of the real store, and `passed_on` passes the active bug to it. The
+/// code of all others runs in the thread of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     AnnounceBeforeCommit,

@@ -8,7 +8,7 @@
 //! | [`ReplayRunner`] | a recording | the recording, with its timing |
 //!
 //! A token comes through `converse/exchange.rs` if the program speaks a protocol, then through `supervisor/output.rs`,
-//! `process/watch/thread.rs` and `process/run.rs`, in this order.
+//! `process/watch/task.rs` and `process/run.rs`, in this order.
 //!
 //! [`Repositories`] reads the git repositories of the folders in which agents work.
 //!

@@ -1,33 +1,36 @@
 //! Wakes a run if something in its folder has changed.
 //!
-//! One thread and one inotify instance serve all runs of the server, whatever the number of agents and agent types: a
-//! user has 128 instances by default, and every editor takes some. If no instance or no watch is available, the thread
+//! One task and one inotify instance serve all runs of the server, whatever the number of agents and agent types: a
+//! user has 128 instances by default, and every editor takes some. If no instance or no watch is available, a thread
 //! polls the folders. That is slower, but nothing else changes.
 //!
 //! The same thread counts how many processes begin on the machine. If there are many, it asks all supervisors to check
 //! their limits.
 //!
+//! * [`task`]: waits for inotify, and wakes the runs
 //! * [`gather`]: reads the events of inotify, and lists each run once
+//! * [`thread`]: polls folders, and counts processes
 //! * [`poll`]: checks a folder without inotify
-//! * [`thread`]: the thread that waits for both
 //! * [`planted`]: does nothing, except in the build that hunts for planted bugs
 
 mod gather;
 mod planted;
 mod poll;
+mod task;
 mod thread;
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::inotify::{self, CreateFlags};
 use rustix::io::Errno;
+use tokio::net::unix::pipe;
+use tokio::runtime;
 use tokio::sync::Notify;
+use tokio_util::task::AbortOnDropHandle;
 
 use self::gather::{AWAITED, Gathered};
 use self::poll::Polled;
@@ -65,22 +68,30 @@ pub enum PollsBecause {
     NoWatch(String),
 }
 
-/// The one watcher of all run folders of a server. Clones share it. Its thread ends with the last clone and the last
-/// watched run.
+/// The one watcher of all run folders of a server. Clones share it. Its task and its thread end with the last clone and
+/// the last watched run.
 #[derive(Clone)]
 pub struct RunWatcher(Arc<Handle>);
 
-/// The state that is shared with the thread. Dropping this stops the thread.
-struct Handle(Arc<Shared>);
+/// Dropping this stops the task and the thread.
+struct Handle {
+    shared: Arc<Shared>,
+    /// `None` if every folder is polled.
+    _task: Option<AbortOnDropHandle<()>>,
+}
 
+/// What the task and the thread share with the watched runs.
 struct Shared {
     limits: WatchLimits,
     /// `None` if every folder is polled.
-    inotify: Option<OwnedFd>,
-    /// Readable when the thread must read `runs` again.
-    wake_up: OwnedFd,
+    inotify: Option<Arc<Inotify>>,
     runs: Mutex<Runs>,
+    /// Wakes the thread, which must read `runs` again.
+    changed: Condvar,
 }
+
+/// The inotify instance. The descriptor is not a pipe. Only its readiness is used, which works the same for both.
+struct Inotify(pipe::Receiver);
 
 #[derive(Default)]
 struct Runs {
@@ -107,26 +118,29 @@ enum By {
 }
 
 impl RunWatcher {
-    /// Starts the watcher's thread. If inotify is not available, it polls, and logs a warning.
+    /// Starts the watcher. If inotify is not available, it polls, and logs a warning. Call this on an async runtime
+    /// that has its I/O and time drivers.
     ///
     /// # Errors
-    /// If the kernel has no thread or no descriptor left.
+    /// If there is no such runtime, or the kernel has no thread or no descriptor left.
     pub fn new(limits: WatchLimits) -> io::Result<Self> {
         Self::counting(limits, Begun::on_this_machine())
     }
 
     fn counting(limits: WatchLimits, begun: Begun) -> io::Result<Self> {
-        let (inotify, polls_because) = match open_inotify(limits) {
-            Ok(inotify) => (Some(inotify), None),
+        let runtime = runtime::Handle::try_current().map_err(io::Error::other)?;
+        let (inotify, polls_because) = match Inotify::open(limits) {
+            Ok(inotify) => (Some(Arc::new(inotify)), None),
             Err(because) => (None, Some(because)),
         };
-        let wake_up = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let shared = Arc::new(Shared { limits, inotify, wake_up, runs: Mutex::default() });
+        let shared = Arc::new(Shared { limits, inotify, runs: Mutex::default(), changed: Condvar::new() });
+        let start = |inotify| task::start(&runtime, inotify, &shared);
+        let task = shared.inotify.as_ref().map(start).transpose()?;
         thread::start(Arc::clone(&shared), begun)?;
         if let Some(because) = polls_because {
             shared.lock().will_poll(because);
         }
-        Ok(Self(Arc::new(Handle(shared))))
+        Ok(Self(Arc::new(Handle { shared, _task: task })))
     }
 
     /// Why some or all folders are polled. `None` if inotify has watched all folders so far.
@@ -156,7 +170,7 @@ impl RunWatcher {
         runs.folders.push(Arc::clone(&folder));
         if runs.folders.len() == 1 {
             // Until now there was no run, so the thread did not count processes.
-            self.shared().tell();
+            self.shared().changed.notify_all();
         }
         drop(runs);
         Ok(FolderWatch { watcher: self.clone(), changed, folder, by })
@@ -167,7 +181,7 @@ impl RunWatcher {
         let Some(inotify) = &self.shared().inotify else { return Ok(None) };
         // Under the lock, so that no drop removes a descriptor that inotify has just returned again.
         let mut runs = self.shared().lock();
-        match inotify::add_watch(inotify, folder, AWAITED) {
+        match inotify::add_watch(&inotify.0, folder, AWAITED) {
             Ok(descriptor) => {
                 runs.watched.entry(descriptor).or_default().push(Arc::clone(changed));
                 Ok(Some(descriptor))
@@ -183,32 +197,31 @@ impl RunWatcher {
     fn poll(&self, folder: &Path, changed: &Arc<Notify>) -> io::Result<Arc<Polled>> {
         let polled = Arc::new(Polled::new(folder, Arc::clone(changed))?);
         self.shared().lock().polled.push(Arc::clone(&polled));
-        self.shared().tell();
+        self.shared().changed.notify_all();
         Ok(polled)
     }
 
     fn shared(&self) -> &Shared {
-        &self.0.0
+        &self.0.shared
     }
 }
 
-fn open_inotify(limits: WatchLimits) -> Result<OwnedFd, PollsBecause> {
-    if !limits.inotify {
-        return Err(PollsBecause::Told);
+impl Inotify {
+    fn open(limits: WatchLimits) -> Result<Self, PollsBecause> {
+        if !limits.inotify {
+            return Err(PollsBecause::Told);
+        }
+        inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
+            .map_err(io::Error::from)
+            .and_then(pipe::Receiver::from_owned_fd_unchecked)
+            .map(Self)
+            .map_err(|error| PollsBecause::NoInstance(error.to_string()))
     }
-    inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
-        .map_err(|error| PollsBecause::NoInstance(io::Error::from(error).to_string()))
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Runs> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes the thread read `runs` again.
-    fn tell(&self) {
-        // The write fails if the counter is full. Then the thread has been woken already.
-        let _ = rustix::io::write(&self.wake_up, &1_u64.to_ne_bytes());
     }
 }
 
@@ -245,8 +258,7 @@ impl Runs {
 }
 
 impl FolderWatch {
-    /// Waits until something has changed since the last call: [`Runs::wake`] or [`Polled::look`], on the watcher's
-    /// thread, ends the wait.
+    /// Waits until something has changed since the last call: [`Runs::wake`] or [`Polled::look`] ends the wait.
     /// `ProcessRun::wait_or_force_end` waits here. Changes are not counted: check, then wait, then check again.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
@@ -268,7 +280,7 @@ impl Drop for FolderWatch {
                     runs.watched.remove(descriptor);
                     if let Some(inotify) = &shared.inotify {
                         // It fails if the folder is gone: its watch is gone too.
-                        let _ = inotify::remove_watch(inotify, *descriptor);
+                        let _ = inotify::remove_watch(&inotify.0, *descriptor);
                     }
                 }
             }
@@ -278,8 +290,8 @@ impl Drop for FolderWatch {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.lock().stopped = true;
-        self.0.tell();
+        self.shared.lock().stopped = true;
+        self.shared.changed.notify_all();
     }
 }
 

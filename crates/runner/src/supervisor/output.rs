@@ -3,7 +3,7 @@
 //! `read_output`).
 //!
 //! The next step is in the server: the watcher of the run folders notices that the spool has grown
-//! (`process/watch/thread.rs`), and wakes the run that reads it (`process/run.rs`).
+//! (`process/watch/task.rs`), and wakes the run that reads it (`process/run.rs`).
 //!
 //! The agent's standard output is a pipe and not the spool itself. A program that opens `/dev/stdout` again would
 //! truncate a file, and the earlier output would be lost. The pipe also turns a full disk into a wait: it holds the

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 
 use rustix::fs::inotify::{Event, ReadFlags, Reader, WatchFlags};
 use rustix::io::{Errno, Result};
@@ -19,6 +19,13 @@ const READ_BYTES: usize = 16 << 10;
 /// After this many events the runs are woken, even if there are more. The kernel queues as many by default.
 const MOST_EVENTS: usize = 16_384;
 
+/// Whether inotify has events that were not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unread {
+    None,
+    Some,
+}
+
 /// The runs to wake.
 pub(super) struct Gathered {
     buffer: Vec<MaybeUninit<u8>>,
@@ -33,19 +40,20 @@ impl Gathered {
         Self { buffer: vec![MaybeUninit::uninit(); READ_BYTES], changed: HashSet::new(), lost: false }
     }
 
-    /// Reads the events that exist. After an error, the events that were read before it are kept.
-    pub(super) fn read(&mut self, inotify: &OwnedFd) -> Result<()> {
+    /// Reads the events that exist, and returns whether there are more. After an error, the events that were read
+    /// before it are kept.
+    pub(super) fn read(&mut self, inotify: impl AsFd) -> Result<Unread> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut events = Reader::new(inotify, &mut buffer);
         let mut taken = 0;
         let read = loop {
             // Not before the reader's buffer is empty: dropping the reader would lose the events in it.
             if MOST_EVENTS <= taken && events.is_buffer_empty() {
-                break Ok(());
+                break Ok(Unread::Some);
             }
             match events.next() {
                 Ok(event) => self.take(&event),
-                Err(Errno::AGAIN) => break Ok(()),
+                Err(Errno::AGAIN) => break Ok(Unread::None),
                 Err(Errno::INTR) => {}
                 Err(error) => break Err(error),
             }

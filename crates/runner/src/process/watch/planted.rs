@@ -15,14 +15,6 @@ pub(super) fn forget_others(changed: &mut HashSet<i32>) {
     let _ = changed;
 }
 
-/// Makes the bug that is active in this thread active in `work` too, which is for another thread.
-#[inline]
-pub(super) fn passed_on(work: impl FnOnce()) -> impl FnOnce() {
-    #[cfg(planted_bugs)]
-    let work = tokenrail_ports::planted::passed_on(work);
-    work
-}
-
 #[cfg(planted_bugs)]
 impl super::RunWatcher {
     /// Watches a folder as a run does. Returns the path of its spool, and a function that waits for a change.

@@ -135,8 +135,8 @@ async fn everybody_looks_where_events_were_lost() {
     }
 }
 
-#[test]
-fn a_folder_that_is_not_there_cannot_be_watched() {
+#[tokio::test]
+async fn a_folder_that_is_not_there_cannot_be_watched() {
     for limits in [BY_INOTIFY, BY_POLLING] {
         let watcher = RunWatcher::new(limits).unwrap();
         let (place, _) = folders(0);
@@ -144,23 +144,23 @@ fn a_folder_that_is_not_there_cannot_be_watched() {
     }
 }
 
-#[test]
-fn it_says_why_it_polls() {
+#[tokio::test]
+async fn it_says_why_it_polls() {
     assert_eq!(RunWatcher::new(BY_INOTIFY).unwrap().polls_because(), None);
     assert_eq!(RunWatcher::new(BY_POLLING).unwrap().polls_because(), Some(PollsBecause::Told));
 }
 
-#[test]
-fn the_thread_ends_with_its_watcher() {
+#[tokio::test]
+async fn the_task_and_the_thread_end_with_their_watcher() {
     let (_place, folders) = folders(1);
     let watcher = RunWatcher::new(BY_INOTIFY).unwrap();
     let watch = watcher.watch(&folders[0]).unwrap();
-    let shared = Arc::downgrade(&watcher.0.0);
+    let shared = Arc::downgrade(&watcher.0.shared);
     drop(watcher);
     assert!(shared.upgrade().is_some(), "somebody still watches");
     drop(watch);
     while shared.upgrade().is_some() {
-        thread::yield_now();
+        tokio::task::yield_now().await;
     }
 }
 
