@@ -12,7 +12,7 @@
 //!    settles the request (`answer`). One line about that goes to its standard output (`converse/printed.rs`), which
 //!    `supervisor/output.rs` copies into the spool. Then the decision goes to the program in the words of its protocol
 //!    (`answer` in `converse/claude.rs`, `acp.rs` or `codex.rs`).
-//! 5. The watcher (`process/watch/thread.rs`) notices that the spool has grown, and the line comes back like all
+//! 5. The watcher (`process/watch/task.rs`) notices that the spool has grown, and the line comes back like all
 //!    output: `process/run.rs` (`next`), `pump.rs` (`lines`), `recorder.rs` (`line`), the parser and its
 //!    `added_lines.rs` (`read`), `recorder.rs` (`hear`), `requests_of_run.rs` of this crate (`settle`).
 //! 6. When the batch with this line is saved, `pump.rs` (`after_save`) reports what is settled: `pump/answers.rs`

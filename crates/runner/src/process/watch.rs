@@ -21,6 +21,7 @@ mod thread;
 
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -40,7 +41,7 @@ use crate::run_folder::{Begun, RunFolder};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchLimits {
     /// How long the watcher pauses after it has woken a run that inotify reported. It gathers what happens meanwhile,
-    /// so that each run is woken once and reads more at once. After many runs, it pauses longer: see [`thread`].
+    /// so that each run is woken once and reads more at once. After many runs, it pauses longer: see [`task`].
     pub run_gather: Duration,
     /// How often a run folder is checked if inotify does not watch it.
     pub run_poll: Duration,
@@ -90,7 +91,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// The inotify instance. The descriptor is not a pipe. Only its readiness is used, which works the same for both.
+/// The inotify instance. It is not a pipe, but the runtime waits for both in the same way.
 struct Inotify(pipe::Receiver);
 
 #[derive(Default)]
@@ -122,17 +123,21 @@ impl RunWatcher {
     /// that has its I/O and time drivers.
     ///
     /// # Errors
-    /// If there is no such runtime, or the kernel has no thread or no descriptor left.
+    /// If there is no runtime, or the kernel has no thread or no descriptor left.
+    ///
+    /// # Panics
+    /// If the runtime has no I/O driver.
     pub fn new(limits: WatchLimits) -> io::Result<Self> {
         Self::counting(limits, Begun::on_this_machine())
     }
 
     fn counting(limits: WatchLimits, begun: Begun) -> io::Result<Self> {
         let runtime = runtime::Handle::try_current().map_err(io::Error::other)?;
-        let (inotify, polls_because) = match Inotify::open(limits) {
-            Ok(inotify) => (Some(Arc::new(inotify)), None),
+        let (inotify, polls_because) = match open_inotify(limits) {
+            Ok(inotify) => (Some(pipe::Receiver::from_owned_fd_unchecked(inotify)?), None),
             Err(because) => (None, Some(because)),
         };
+        let inotify = inotify.map(|inotify| Arc::new(Inotify(inotify)));
         let shared = Arc::new(Shared { limits, inotify, runs: Mutex::default(), changed: Condvar::new() });
         let start = |inotify| task::start(&runtime, inotify, &shared);
         let task = shared.inotify.as_ref().map(start).transpose()?;
@@ -206,17 +211,12 @@ impl RunWatcher {
     }
 }
 
-impl Inotify {
-    fn open(limits: WatchLimits) -> Result<Self, PollsBecause> {
-        if !limits.inotify {
-            return Err(PollsBecause::Told);
-        }
-        inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
-            .map_err(io::Error::from)
-            .and_then(pipe::Receiver::from_owned_fd_unchecked)
-            .map(Self)
-            .map_err(|error| PollsBecause::NoInstance(error.to_string()))
+fn open_inotify(limits: WatchLimits) -> Result<OwnedFd, PollsBecause> {
+    if !limits.inotify {
+        return Err(PollsBecause::Told);
     }
+    inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
+        .map_err(|error| PollsBecause::NoInstance(io::Error::from(error).to_string()))
 }
 
 impl Shared {

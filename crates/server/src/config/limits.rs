@@ -15,7 +15,7 @@
 //! | `line_bytes`, `output_lines`; `cancel_grace_s`, `kill_grace_s` | `ProcessLimits` (runner) | `framer.rs`, `process/run.rs`; `process/run/tell.rs`, `supervisor/` |
 //! | `agent_…`, `stderr_bytes`, `exit_patience_s`; `open_questions`, `unread_bytes`, `file_bytes`; `resting_agents` (`idle_agents`); `spawn_timeout_s` | `ProcessLimits` | `supervisor/`; `converse/`; `process/idle_processes.rs`; `process/runner.rs` |
 //! | `changes_…`, `patch_bytes` | `RepositoryLimits` | `repository/` |
-//! | `run_gather_us`, `run_poll_ms` | `WatchLimits` | `process/watch/task.rs` |
+//! | `run_gather_us`, `run_poll_ms` | `WatchLimits` | `process/watch/task.rs`, `process/watch/thread.rs` |
 //! | `connect_timeout_s` | `ModelLimits`, `ProxyLimits` | `model/ask.rs`, `proxy.rs` |
 //! | `flood_…`; `wal_bytes`, `wipe_bytes`, `start_check_bytes` | `SqliteLimits` (persistence) | `sqlite/writer/queue.rs`, `sqlite/checkpoint/`, `sqlite/writer.rs`, `sqlite/store.rs` |
 //! | `postgres_…` | `PostgresLimits`, under names without `postgres_` | `postgres/` |

@@ -374,8 +374,8 @@ fn a_wrong_value_in_a_variable_of_small_letters_is_told_with_it() {
     assert!(error.starts_with("TOKENRAIL_server_listen: server.listen"), "{error}");
 }
 
-#[test]
-fn the_longest_durations_are_taken_and_can_be_calculated_with() {
+#[tokio::test]
+async fn the_longest_durations_are_taken_and_can_be_calculated_with() {
     let keys = LimitsConfig::default().to_toml();
     let keys = keys.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key);
     let longest = keys.filter_map(|key| {

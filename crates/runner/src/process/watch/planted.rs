@@ -1,7 +1,7 @@
 //! The places where the simulation plants a bug in the watcher: see `cargo xtask planted-bugs`.
 //!
 //! With `--cfg planted_bugs`, which no product build has, tests can also use the watcher directly. In every other build
-//! each function here does nothing, or returns its argument.
+//! `forget_others` does nothing.
 
 use std::collections::HashSet;
 
