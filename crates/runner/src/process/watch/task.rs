@@ -89,8 +89,8 @@ impl Task {
     /// events name.
     ///
     /// Events that come during the pause still wake the worker that waits for the kernel, though no task. A second
-    /// epoll instance, which reports inotify only once (`EPOLLONESHOT`), prevents that. But with it, the median delay
-    /// of an agent with one follower was 12 % longer.
+    /// epoll instance, which reports inotify only once (`EPOLLONESHOT`), prevents that. But it takes more system calls
+    /// in each pass, and `cargo xtask bench` showed no gain.
     async fn pass(&mut self) -> io::Result<()> {
         let Inotify(events) = &*self.inotify;
         events.readable().await?;
