@@ -1,16 +1,20 @@
 //! One load generator for many agents: it decides when each of them prints a token, and writes the time into the token.
 
 use std::io::{ErrorKind, Write as _};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use tokio::io::unix::AsyncFd;
 use tokio::net::TcpStream;
-use tokio::time::MissedTickBehavior;
 
 use crate::Failure;
 use crate::machine::now_us;
 
-/// The interval between two checks for due tokens.
-const TICK: Duration = Duration::from_millis(1);
+/// How long to wait at the end before writing again to agents that have not read everything.
+const AGAIN_US: u64 = 1000;
 /// If an agent leaves more than this unread, the measurement fails.
 const UNREAD_BYTES_MAX: usize = 16 << 20;
 
@@ -69,7 +73,6 @@ pub(crate) fn push_number(number: u64, out: &mut Vec<u8>) {
 
 struct Sink {
     stream: TcpStream,
-    token: u64,
     /// What the agent has not read yet.
     unread: Vec<u8>,
 }
@@ -95,31 +98,54 @@ pub(crate) async fn print_all(
     begin_us: u64,
     write: Write,
 ) -> Result<Vec<TcpStream>, Failure> {
-    let empty = |stream| Sink { stream, token: 0, unread: Vec::new() };
+    let empty = |stream| Sink { stream, unread: Vec::new() };
     let mut sinks: Vec<Sink> = streams.into_iter().map(empty).collect();
-    let mut tick = tokio::time::interval(TICK);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut left = true;
-    while left {
-        tick.tick().await;
-        left = false;
-        let now_us = now_us();
+    let (alarm, mut reached_us) = (Alarm::new()?, 0);
+    for token in 0..pace.tokens {
         for (agent, sink) in sinks.iter_mut().enumerate() {
+            let due_us = begin_us + pace.due_us(agent, token);
+            if reached_us < due_us {
+                // Also if it is late, so that the followers can read meanwhile.
+                alarm.wait_until(due_us).await?;
+                reached_us = due_us;
+            }
             // The token contains the time when it was due, so that a late generator does not make the server look
             // faster.
-            while sink.token < pace.tokens {
-                let due_us = begin_us + pace.due_us(agent, sink.token);
-                if now_us < due_us {
-                    break;
-                }
-                write(agent, due_us, &mut sink.unread);
-                sink.token += 1;
-            }
+            write(agent, due_us, &mut sink.unread);
             sink.flush()?;
-            left |= sink.token < pace.tokens || !sink.unread.is_empty();
         }
     }
+    while sinks.iter().any(|sink| !sink.unread.is_empty()) {
+        alarm.wait_until(now_us() + AGAIN_US).await?;
+        sinks.iter_mut().try_for_each(Sink::flush)?;
+    }
     Ok(sinks.into_iter().map(|sink| sink.stream).collect())
+}
+
+/// A timer of the kernel. The timers of the async runtime are up to 2 ms late, which is more than most delays.
+struct Alarm(AsyncFd<OwnedFd>);
+
+impl Alarm {
+    fn new() -> Result<Self, Failure> {
+        let flags = TimerfdFlags::NONBLOCK.union(TimerfdFlags::CLOEXEC);
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        #[expect(deprecated, reason = "the descriptor is owned here, and closed by nobody else")]
+        Ok(Self(AsyncFd::new(timer)?))
+    }
+
+    /// Waits until [`now_us`] has reached this time.
+    async fn wait_until(&self, at_us: u64) -> Result<(), Failure> {
+        let it_value = Timespec::try_from(Duration::from_micros(at_us))?;
+        let once = Itimerspec { it_interval: Timespec::default(), it_value };
+        timerfd_settime(self.0.get_ref(), TimerfdTimerFlags::ABSTIME, &once)?;
+        loop {
+            let mut ready = self.0.readable().await?;
+            if rustix::io::read(&self.0, &mut [0; 8]).is_ok() {
+                return Ok(());
+            }
+            ready.clear_ready();
+        }
+    }
 }
 
 #[cfg(test)]
@@ -133,6 +159,16 @@ mod tests {
         assert_eq!([0, 1, 2].map(|token| PACE.due_us(3, token)), [0, 100_000, 200_000]);
         let spread = Pace { phase: Phase::Spread, ..PACE };
         assert_eq!([0, 1, 2, 3].map(|agent| spread.due_us(agent, 1)), [100_000, 125_000, 150_000, 175_000]);
+    }
+
+    #[tokio::test]
+    async fn an_alarm_is_never_early() {
+        let alarm = Alarm::new().unwrap();
+        for wait_us in [0, 300, 1500] {
+            let at_us = now_us() + wait_us;
+            alarm.wait_until(at_us).await.unwrap();
+            assert!(at_us <= now_us());
+        }
     }
 
     #[test]
