@@ -56,6 +56,9 @@ pub struct SqliteLimits {
     pub flood_rest: u32,
     /// Others count as writing if they wrote within this time. No pause is longer.
     pub flood_yield_ms: u32,
+    /// If two agents have saved within this time, the writer lets waiting threads run before it begins the next
+    /// transaction, which then saves what they add. 0: never.
+    pub gather_us: u32,
     /// How many times a transaction is tried if its COMMIT fails.
     pub commit_tries: u32,
     /// Reads that run at the same time, each on its own connection.
@@ -91,6 +94,7 @@ impl Default for SqliteLimits {
             flood_wait_ms: 500,
             flood_rest: 8,
             flood_yield_ms: 100,
+            gather_us: 200,
             commit_tries: 3,
             readers: 4,
             busy_timeout_ms: 5000,

@@ -76,10 +76,12 @@ impl Writer {
                     }
                 }
             }
-            while !queue.is_full()
-                && let Ok(order) = orders.try_recv()
-            {
-                queue.add(order);
+            queue.add_all(&mut orders);
+            if queue.expects_more() {
+                // The thread that wakes the writer has more to send. If they share a core, the kernel runs the writer
+                // first, for each write again.
+                thread::yield_now();
+                queue.add_all(&mut orders);
             }
             let mut group = queue.next(self.cutter.holds().is_some());
             let began = Instant::now();

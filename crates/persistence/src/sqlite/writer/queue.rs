@@ -9,6 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use tokenrail_domain::AgentId;
+use tokio::sync::mpsc;
 
 use crate::planted;
 use crate::sqlite::command::{Task, WriterOrder};
@@ -72,6 +73,15 @@ impl Queue {
         }
     }
 
+    /// Adds what has been sent, as long as there is room.
+    pub(super) fn add_all(&mut self, orders: &mut mpsc::Receiver<WriterOrder>) {
+        while !self.is_full()
+            && let Ok(order) = orders.try_recv()
+        {
+            self.add(order);
+        }
+    }
+
     pub(super) fn add(&mut self, order: WriterOrder) {
         match order {
             WriterOrder::Task(task) if self.is_of_a_flood(&*task) => self.large.push_back(task),
@@ -124,6 +134,14 @@ impl Queue {
 
     pub(super) fn is_empty(&self) -> bool {
         self.small.is_empty() && self.large.is_empty()
+    }
+
+    /// Whether several agents save at the same moment, so that others are probably about to.
+    pub(super) fn expects_more(&self) -> bool {
+        let moment = Duration::from_micros(u64::from(self.limits.gather_us));
+        let just_wrote =
+            |wrote: &Option<(AgentId, Instant)>| wrote.is_some_and(|(_, at)| at.elapsed() < moment);
+        self.wrote.iter().all(just_wrote)
     }
 
     /// How long to wait for messages at most; `None` if there is something to write now. If `holds` is given, large
