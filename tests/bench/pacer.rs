@@ -140,10 +140,12 @@ impl Alarm {
         timerfd_settime(self.0.get_ref(), TimerfdTimerFlags::ABSTIME, &once)?;
         loop {
             let mut ready = self.0.readable().await?;
-            if rustix::io::read(&self.0, &mut [0; 8]).is_ok() {
+            let reached = rustix::io::read(&self.0, &mut [0; 8]).is_ok();
+            // Also if the time is reached. Otherwise the next wait would not return to the runtime if it is late.
+            ready.clear_ready();
+            if reached {
                 return Ok(());
             }
-            ready.clear_ready();
         }
     }
 }
@@ -169,6 +171,16 @@ mod tests {
             alarm.wait_until(at_us).await.unwrap();
             assert!(at_us <= now_us());
         }
+    }
+
+    #[tokio::test]
+    async fn a_late_alarm_lets_other_tasks_run() {
+        let alarm = Alarm::new().unwrap();
+        alarm.wait_until(now_us()).await.unwrap();
+        let mut others = tokio::task::JoinSet::new();
+        others.spawn(async {});
+        alarm.wait_until(now_us() - 1000).await.unwrap();
+        assert!(others.try_join_next().is_some());
     }
 
     #[test]
