@@ -56,8 +56,9 @@ pub struct SqliteLimits {
     pub flood_rest: u32,
     /// Others count as writing if they wrote within this time. No pause is longer.
     pub flood_yield_ms: u32,
-    /// If two agents have saved within this time, the writer lets waiting threads run before it begins the next
-    /// transaction, which then saves what they add. 0: never.
+    /// If small writes of two agents have reached the writer within this time, it yields once before it begins the
+    /// next transaction, so that others can add their writes to it. The time includes the commit of the first write,
+    /// so a slow machine may never yield. 0: never.
     pub gather_us: u32,
     /// How many times a transaction is tried if its COMMIT fails.
     pub commit_tries: u32,

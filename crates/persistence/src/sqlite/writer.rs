@@ -78,8 +78,8 @@ impl Writer {
             }
             queue.add_all(&mut orders);
             if queue.expects_more() {
-                // The thread that wakes the writer has more to send. If they share a core, the kernel runs the writer
-                // first, for each write again.
+                // The thread that woke the writer probably has more to send. If both share a core, the kernel runs the
+                // writer after each write, and each write would get its own transaction.
                 thread::yield_now();
                 queue.add_all(&mut orders);
             }

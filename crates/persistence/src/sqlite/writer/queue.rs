@@ -136,7 +136,7 @@ impl Queue {
         self.small.is_empty() && self.large.is_empty()
     }
 
-    /// Whether several agents save at the same moment, so that others are probably about to.
+    /// Whether two agents have just queued small writes, so that others are probably about to.
     pub(super) fn expects_more(&self) -> bool {
         let moment = Duration::from_micros(u64::from(self.limits.gather_us));
         let just_wrote =

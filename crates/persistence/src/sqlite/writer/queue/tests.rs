@@ -165,14 +165,14 @@ fn nobody_is_held_where_no_more_can_queue_or_the_store_closes() {
 
 #[test]
 fn more_is_expected_if_two_agents_write_at_the_same_moment() {
-    let write = |queue: &mut Queue, by| queue.add(WriterOrder::Task(Box::new(Sized(1, by))));
+    let write = |queue: &mut Queue, bytes, by| queue.add(WriterOrder::Task(Box::new(Sized(bytes, by))));
     let mut queue = queue(&[]);
     queue.limits.gather_us = 3_600_000_000;
-    for by in [QUIET, QUIET, NOBODY] {
-        write(&mut queue, by);
-        assert!(!queue.expects_more(), "only one agent has written");
+    for (bytes, by) in [(1, QUIET), (1, QUIET), (1, NOBODY), (20, FLOODING)] {
+        write(&mut queue, bytes, by);
+        assert!(!queue.expects_more(), "only one agent has made small writes");
     }
-    write(&mut queue, FLOODING);
+    write(&mut queue, 1, FLOODING);
     assert!(queue.expects_more());
     queue.limits.gather_us = 0;
     assert!(!queue.expects_more(), "both have written before");
