@@ -17,6 +17,9 @@ const PAUSE_AFTER_WALK: u32 = 20;
 /// While few processes begin on the machine, the pause between two checks is this many times as long.
 const CALM: u32 = 10;
 
+/// The shortest pause between two checks.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+
 /// Checks periodically whether a run is over one of its limits.
 pub(super) struct LimitWatch {
     /// 0: no limit.
@@ -24,6 +27,8 @@ pub(super) struct LimitWatch {
     /// 0: no limit.
     memory_bytes_max: u64,
     next_walk: Instant,
+    /// A count is due, but had to wait for `next_walk`.
+    postponed: bool,
     /// How many processes the run had at the last count.
     counted: u64,
     /// The number of the machine's newest process at that count.
@@ -40,6 +45,7 @@ impl LimitWatch {
             processes_max: order.agent_processes,
             memory_bytes_max: order.agent_memory_bytes,
             next_walk: Instant::now(),
+            postponed: false,
             counted: 0,
             newest: None,
             begun: Begun::on_this_machine(),
@@ -66,16 +72,24 @@ impl LimitWatch {
         // With a memory limit it is never calm, because the memory of one process can grow at any time.
         self.calm = !self.begun.is_storm() && self.memory_bytes_max == 0;
         let newest = self.begun.newest();
-        if self.next_walk <= began && (0 < self.memory_bytes_max || self.may_have_too_many(newest)) {
+        let is_due = 0 < self.memory_bytes_max || self.may_have_too_many(newest);
+        self.postponed = is_due && began < self.next_walk;
+        if is_due && !self.postponed {
             self.walk(newest);
             self.next_walk = began + began.elapsed() * PAUSE_AFTER_WALK;
         }
         self.over.is_some()
     }
 
-    /// How long to wait until the next check.
+    /// How long to wait until the next check. After a postponed count, no longer than until it may begin: a server that
+    /// has asked for the check does not ask again.
     pub(super) fn pause(&self) -> Duration {
-        if self.calm { self.check_every * CALM } else { self.check_every }
+        let pause = if self.calm { self.check_every * CALM } else { self.check_every };
+        if self.postponed {
+            let until_walk = self.next_walk.saturating_duration_since(Instant::now());
+            return until_walk.clamp(SHORTEST_PAUSE, pause.max(SHORTEST_PAUSE));
+        }
+        pause
     }
 
     /// Whether the run would have too many processes if all that have begun since the last count were its own.
@@ -114,6 +128,7 @@ mod tests {
             processes_max: 100,
             memory_bytes_max: 0,
             next_walk: Instant::now(),
+            postponed: false,
             counted,
             newest,
             begun: Begun::on_this_machine(),
@@ -135,5 +150,17 @@ mod tests {
         ] {
             assert_eq!(watch(counted, before).may_have_too_many(newest), expected, "{before:?} {newest:?}");
         }
+    }
+
+    #[test]
+    fn a_count_that_must_wait_is_made_up_for() {
+        const HOUR: Duration = Duration::from_hours(1);
+        let mut watch = watch(0, None);
+        (watch.check_every, watch.next_walk) = (24 * HOUR, Instant::now() + HOUR);
+        assert!(!watch.check());
+        assert!(watch.pause() <= HOUR, "{:?}", watch.pause());
+        watch.next_walk = Instant::now();
+        assert!(!watch.check());
+        assert!(24 * HOUR <= watch.pause(), "the processes are counted");
     }
 }

@@ -35,6 +35,22 @@ async fn a_supervisor_that_is_told_to_look_does_so_at_once() {
 }
 
 #[tokio::test]
+async fn a_supervisor_that_is_told_to_look_right_after_a_count_counts_again() {
+    // The agent tells its own supervisor the second time. The first count may be late, and end the agent before that.
+    let mut bench = Bench::new(
+        "set -- ../runs/*/control; echo ready; until [ -e go ]; do :; done
+        sleep 1000 & sleep 1000 & sleep 1000 & echo look > $1; wait",
+    );
+    (bench.config.limits.agent_processes, bench.config.limits.look_ms) = (2, 3_600_000);
+    let mut run = bench.start_and_hear("ready").await;
+    std::fs::write(bench.run_folder().join("control"), "look\n").unwrap();
+    std::fs::write(bench.work("go"), "").unwrap();
+    let (_, end) = rest(&mut run).await;
+    assert_eq!(end.error.and_then(|error| error.code).as_deref(), Some("processes_capped"));
+    bench.assert_nothing_left().await;
+}
+
+#[tokio::test]
 async fn what_outlives_the_agent_and_grows_is_ended_without_a_grace() {
     let mut bench = Bench::new(
         "(trap '' TERM; touch deaf; while kill -0 $$; do sleep 0.01; done 2>/dev/null
