@@ -87,7 +87,7 @@ impl LimitWatch {
         let pause = if self.calm { self.check_every * CALM } else { self.check_every };
         if self.postponed {
             let until_walk = self.next_walk.saturating_duration_since(Instant::now());
-            return until_walk.clamp(SHORTEST_PAUSE, pause.max(SHORTEST_PAUSE));
+            return until_walk.min(pause).max(SHORTEST_PAUSE);
         }
         pause
     }
