@@ -201,7 +201,7 @@ async fn no_process_of_the_same_user_reads_the_servers_environment() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let (program, data) = (folder.path().join("tokenrail"), folder.path().join("data"));
-    std::fs::copy(crate::harness::program(), &program).unwrap();
+    crate::harness::copy_program(&crate::harness::program(), &program);
     std::fs::create_dir(&data).unwrap();
     std::fs::set_permissions(&data, Permissions::from_mode(0o700)).unwrap();
     std::os::unix::fs::chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();

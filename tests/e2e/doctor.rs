@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::program;
+use crate::harness::{copy_program, program};
 
 #[test]
 fn doctor_tries_the_address_to_listen_on() {
@@ -67,7 +67,7 @@ fn doctor_of_another_user_says_once_that_the_data_folder_is_not_theirs() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let (copy, data) = (folder.path().join("tokenrail"), folder.path().join("data"));
-    std::fs::copy(program(), &copy).unwrap();
+    copy_program(&program(), &copy);
     std::fs::create_dir(&data).unwrap();
     std::fs::set_permissions(&data, Permissions::from_mode(0o700)).unwrap();
     let mut doctor = Command::new(&copy);

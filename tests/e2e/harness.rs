@@ -1,6 +1,6 @@
 //! A real server, as a user would run it: the binary, its own data folder, and a loopback port.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Once;
@@ -343,10 +343,20 @@ pub(crate) async fn until_no_process_is_left(id: &str) {
 }
 
 /// Writes a script that can be run.
+///
+/// The kernel refuses to run a file that a process has open for writing (`ETXTBSY`), and a child that another test
+/// starts at that moment would inherit the open file. So another process writes it, and has ended afterwards.
 pub(crate) fn write_script(path: &Path, text: &str) {
-    std::fs::write(path, text).expect("a script");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(path, mode).expect("a script that can be run");
+    let mut tee = Command::new("tee").arg(path).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    // The pipe is closed at the end of this statement.
+    tee.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(tee.wait().unwrap().success(), "{}", path.display());
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// Copies a program with its permissions, in another process for the same reason.
+pub(crate) fn copy_program(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-p").args([from, to]).status().unwrap().success(), "{}", to.display());
 }
 
 pub(crate) fn assert_dense(events: &[Value]) {

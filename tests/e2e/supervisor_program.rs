@@ -1,8 +1,7 @@
 //! A small program next to the server's supervises agents, if it exists and is of the same build. Otherwise the
 //! server's own program does. The only visible difference is memory.
 
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -10,7 +9,7 @@ use rustix::process::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{TestServer, no_process_is_left, numbers, program, text_of, write_script};
+use crate::harness::{TestServer, copy_program, no_process_is_left, numbers, program, text_of, write_script};
 
 const SMALL: &str = "tokenrail-supervisor";
 
@@ -20,13 +19,13 @@ struct Installed(TempDir);
 impl Installed {
     fn alone() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        fs::copy(program(), folder.path().join("tokenrail")).unwrap();
+        copy_program(&program(), &folder.path().join("tokenrail"));
         Self(folder)
     }
 
     fn whole() -> Self {
         let installed = Self::alone();
-        fs::copy(program().with_file_name(SMALL), installed.small()).unwrap();
+        copy_program(&program().with_file_name(SMALL), &installed.small());
         installed
     }
 
@@ -43,8 +42,7 @@ impl Installed {
     fn upgrade(&self) -> PathBuf {
         let (new, used) = (self.0.path().join("new"), self.0.path().join("used"));
         let says = format!("[ \"$1\" = --version ] && echo {SMALL} 0.0.1+of-another-build && exit 0");
-        fs::write(&new, format!("#!/bin/sh\n{says}\necho \"$@\" >> {}\nexit 64\n", used.display())).unwrap();
-        fs::set_permissions(&new, Permissions::from_mode(0o755)).unwrap();
+        write_script(&new, &format!("#!/bin/sh\n{says}\necho \"$@\" >> {}\nexit 64\n", used.display()));
         fs::rename(new, self.small()).unwrap();
         used
     }

@@ -12,7 +12,7 @@ use tokenrail_test_postgres::account;
 
 use super::blocks::{Mark, Page};
 use super::root;
-use crate::harness::{free_port, processes_of, program};
+use crate::harness::{copy_program, free_port, processes_of, program};
 
 /// Names the program.
 const NGINX: &str = "TOKENRAIL_TEST_NGINX";
@@ -80,7 +80,7 @@ fn install(folder: &Path) -> PathBuf {
     for name in ["tokenrail", "tokenrail-supervisor"] {
         let from = built.with_file_name(name);
         if from.exists() {
-            fs::copy(&from, bin.join(name)).unwrap();
+            copy_program(&from, &bin.join(name));
         }
     }
     bin

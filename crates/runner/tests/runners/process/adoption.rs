@@ -49,7 +49,7 @@ async fn an_agent_that_has_ended_meanwhile_is_read_to_its_end() {
     drop(bench.start().await);
     bench.assert_nothing_left().await;
     let (lines, end) = rest(&mut bench.adopt().await.unwrap()).await;
-    assert_eq!(texts(&lines), ["one", "two"]);
+    assert_eq!(texts(&lines), ["one", "two"], "{end:?}");
     assert_eq!(end.status, ExitStatus::Code(7));
 }
 

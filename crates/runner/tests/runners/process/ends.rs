@@ -155,11 +155,12 @@ async fn a_cancel_ends_a_run_whose_supervisor_reads_nothing() {
     bench.assert_nothing_left().await;
 }
 
-/// Output waits for space, while a process that the agent left behind is being ended.
+/// Output waits for space, while a process that the agent left behind is being ended. The trap starts no program: that
+/// would be a further process of the run, and would get a SIGTERM too.
 #[tokio::test]
 async fn a_cancel_that_comes_while_leftovers_are_ended_makes_output_wait_no_longer_for_space() {
     let mut bench = Bench::new(
-        "(trap 'touch told' TERM; touch deaf; until [ -e go ]; do sleep 0.01; done) &
+        "(trap ': > told' TERM; touch deaf; until [ -e go ]; do sleep 0.01; done) &
         until [ -e deaf ]; do sleep 0.01; done; echo lost",
     );
     let limits = &mut bench.config.limits;

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -31,8 +33,7 @@ impl Bench {
     pub(crate) fn new(script: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let program = folder.path().join("agent");
-        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        write_script(&program, script);
         let cwd = folder.path().join("work");
         fs::create_dir(&cwd).unwrap();
         let limits = ProcessLimits {
@@ -70,7 +71,7 @@ impl Bench {
 
     /// Replaces the agent's program.
     pub(crate) fn script(&self, script: &str) {
-        fs::write(&self.config.program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        write_script(Path::new(&self.config.program), script);
     }
 
     /// Runs have no space for output any more. Nothing can read such output: `/dev/full` has no end.
@@ -78,8 +79,7 @@ impl Bench {
         let program = self.folder.path().join("supervisor-with-a-full-disk");
         let real = supervisor();
         let script = format!("ln -sf /dev/full \"$2/stdout\"\nexec {} \"$@\"", real.display());
-        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        write_script(&program, &script);
         self.config.supervisor = SupervisorProgram::own(program);
     }
 
@@ -178,6 +178,18 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 fn rand_like(path: &Path) -> [u8; 10] {
     let name = path.file_name().unwrap().as_encoded_bytes();
     std::array::from_fn(|index| name[name.len() - 1 - index % name.len()])
+}
+
+/// Writes a shell script that can be run.
+///
+/// The kernel refuses to run a file that a process has open for writing (`ETXTBSY`), and a child that another test
+/// starts at that moment would inherit the open file. So another process writes it, and has ended afterwards.
+fn write_script(path: &Path, script: &str) {
+    let mut tee = Command::new("tee").arg(path).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    // The pipe is closed at the end of this statement.
+    tee.stdin.take().unwrap().write_all(format!("#!/bin/sh\n{script}\n").as_bytes()).unwrap();
+    assert!(tee.wait().unwrap().success(), "{}", path.display());
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
 }
 
 fn supervisor() -> PathBuf {
