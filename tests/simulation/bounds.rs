@@ -130,14 +130,37 @@ pub(crate) fn read(asked: PageLimit, limits: &Limits) -> Result<(), String> {
 /// there is no bound. If the clock jumps, the timestamps prove nothing.
 pub(crate) fn put_off(append: &Append, now: Timestamp, faults: &Faults) -> Result<(), String> {
     let read = append.parts().flat_map(|part| part.events.iter()).map(|event| event.at.0).min();
-    let fails = faults.store_error + faults.commit_unknown + faults.outage_ms != 0;
-    let Some(read) = read.filter(|_| !fails && faults.clock_jump_ms == 0) else { return Ok(()) };
+    let Some(read) = read.filter(|_| !is_unpunctual(faults)) else { return Ok(()) };
     let (waited, most) = (now.0 - read, ms(faults.limits.saving.follower_wait) + trouble_ms(faults));
     if waited <= most as i64 {
         Ok(())
     } else {
         Err(format!("G18: an event waited for {waited} ms before it was saved, of {most}"))
     }
+}
+
+/// Time: after the server has read an event, a reader that waits since `asked` gets it no later than some limits for
+/// followers plus the delays of the store. One limit is before the event is saved, one is before it is announced, and
+/// four are for memory, if the event is read from the store. The exceptions are those of [`put_off`].
+pub(crate) fn shown(
+    events: &[Event],
+    asked: Timestamp,
+    now: Timestamp,
+    faults: &Faults,
+) -> Result<(), String> {
+    let Some(first) = events.first().filter(|_| !is_unpunctual(faults)) else { return Ok(()) };
+    let (waited, most) =
+        (now.0 - first.at.0.max(asked.0), 6 * ms(faults.limits.saving.follower_wait) + trouble_ms(faults));
+    if waited <= most as i64 {
+        Ok(())
+    } else {
+        Err(format!("G18: a reader waited for {waited} ms for event {}, of {most}", first.sequence))
+    }
+}
+
+/// Whether a store that fails or a clock that jumps leaves no bound for a wait.
+fn is_unpunctual(faults: &Faults) -> bool {
+    faults.store_error + faults.commit_unknown + faults.outage_ms + faults.clock_jump_ms != 0
 }
 
 /// Time: a hanging agent is stopped when its timeout is reached. Called when the server tells it to stop. If one outage

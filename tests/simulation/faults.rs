@@ -188,9 +188,23 @@ impl Faults {
             bound: some("bound", 60, 300, 800),
             clock_jump_ms: some("clock jump", 150, 500, 108_000_000),
             needs_no_home: false,
-            limits: if dice("limits").chance(600) { tiny_limits() } else { wide_limits() },
+            limits: draw_limits(dice("limits"), dice("tail")),
         }
     }
+}
+
+fn draw_limits(mut tiny: Dice, mut tail: Dice) -> Limits {
+    if !tiny.chance(600) {
+        return wide_limits();
+    }
+    let mut limits = tiny_limits();
+    if tail.chance(500) {
+        // Saved events are often held back until followers have taken others, and there is room for them.
+        limits.saving.pending_events = 1;
+        limits.reading.tail_bytes *= 4;
+        limits.reading.tails_bytes *= 4;
+    }
+    limits
 }
 
 /// No quirk, one quirk, or some of them.

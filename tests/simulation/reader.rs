@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokenrail_application::{AfterLastTurn, AgentService, Follower, Next, Page, Refusal, StreamEnd};
 use tokenrail_domain::{AgentId, Event, Sequence};
+use tokenrail_ports::IClock as _;
 use tokenrail_presentation::testing::{agent_frames, packed_frames, packed_items};
 use tokio::time::sleep;
 
@@ -139,8 +140,13 @@ impl Reader {
     async fn listen(&mut self, follower: &mut Follower, since: u64, world: &World, agent: AgentId) -> Cut {
         let mut last = since;
         loop {
+            let asked = world.now();
             match follower.next().await {
                 Ok(Next::Page(page)) => {
+                    // An agent that is being stopped, or whose node is, puts everything off.
+                    if !world.is_stopped(agent) && world.node.is_none() {
+                        world.check(bounds::shown(page.events(), asked, world.now(), &world.faults));
+                    }
                     world.check(go_on(&mut last, page.events()));
                     self.take(world, agent, &page);
                     if 0 < self.slow_ms && !world.calm.is_cancelled() {

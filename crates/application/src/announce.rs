@@ -1,6 +1,6 @@
 //! Announces what is saved: events to followers, and lifecycle events to clients that watch all agents.
 
-use tokenrail_domain::{Agent, AgentId, AgentStatus, EventBody, ListedAgent, Timestamp};
+use tokenrail_domain::{Agent, AgentId, AgentStatus, EventBody, ListedAgent, Sequence, Timestamp};
 use tokenrail_ports::{Append, Hint, TurnStep, rules};
 
 use crate::core::{Core, SaveError};
@@ -18,12 +18,25 @@ pub(crate) async fn save_and_announce(core: &Core, tail: &Tail, append: Append) 
     Ok(())
 }
 
-/// Announces what this node has just saved. Only `use_cases/nodes/gatherer.rs` also puts events into a tail: those that
-/// other nodes have saved. `saved` comes from [`Core::save`] or [`Core::save_unless_full`].
+/// Announces what this node has just saved. Besides [`hold`], only `use_cases/nodes/gatherer.rs` also puts events into
+/// a tail: those that other nodes have saved. `saved` comes from [`Core::save`] or [`Core::save_unless_full`].
 pub(crate) fn announce(core: &Core, tail: &Tail, saved: &Append) {
     for part in saved.parts() {
         announce_part(core, tail, part);
     }
+}
+
+/// Holds back what this node has just saved, until it is announced with further events or by [`release`]. Returns
+/// false, and does nothing, if it must be announced now: if it changes more than the journal, or if the tail says so.
+pub(crate) fn hold(tail: &Tail, saved: &Append) -> bool {
+    let is_all = matches!(saved.step, TurnStep::Continue) && saved.then.is_none();
+    is_all && !rules::needs_user(saved) && tail.hold(&saved.events)
+}
+
+/// Announces what is held back, up to `head`.
+pub(crate) fn release(core: &Core, agent: AgentId, tail: &Tail, head: Sequence) {
+    tail.release();
+    core.send_hint(Hint::Head { agent, head });
 }
 
 /// Also counts turns that begin and end, and wakes the compactor after an end.

@@ -52,6 +52,11 @@ impl Batch {
         self.bytes
     }
 
+    /// How many bytes the longest rendering has. `None` if no reader has requested one yet.
+    pub(crate) fn rendered_bytes(&self) -> Option<usize> {
+        self.renderings.longest_bytes()
+    }
+
     /// The rendering for `key`, if a reader has requested it already.
     pub fn rendered(&self, key: RenderingKey) -> Option<&Rendering> {
         self.renderings.get(key)

@@ -101,7 +101,7 @@ impl Follower {
         self.cursor
     }
 
-    /// The newest event that is known to be committed.
+    /// The newest event that is announced. It is committed.
     pub fn head(&self) -> Sequence {
         self.tail_state.borrow().head
     }

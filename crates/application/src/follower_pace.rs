@@ -12,7 +12,7 @@ use tokio::time::Instant;
 const FLOOD_EVENTS: usize = 16;
 /// In a flood, the time from one batch to the next is this many times the time of a delivery. This leaves most of the
 /// processor to the agent and to saving its output.
-const ROUNDS: u32 = 3;
+const ROUNDS: u32 = 10;
 
 /// Counts the followers that have taken the newest batch, and compares them with those that took the one before it.
 ///
@@ -71,8 +71,8 @@ impl FollowerPace {
         }
     }
 
-    /// Returns when the next batch should be saved. `None` if it need not wait, or if fewer than `from` followers have
-    /// kept up. `pending`: its events so far. `at_most`: the longest wait after the last announcement.
+    /// Returns when the next batch should be saved or announced. `None` if it need not wait, or if fewer than `from`
+    /// followers have kept up. `pending`: its events so far. `at_most`: the longest wait after the last announcement.
     pub(crate) fn wants_until(&self, pending: usize, from: usize, at_most: Duration) -> Option<Instant> {
         let expected = self.expected.load(Ordering::Relaxed);
         if expected < from {
@@ -139,13 +139,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_waits_three_times_as_long_as_its_delivery_took() {
+    async fn a_flood_waits_ten_times_as_long_as_its_delivery_took() {
         let pace = after(16);
-        tokio::time::advance(Duration::from_millis(2)).await;
+        tokio::time::advance(Duration::from_micros(500)).await;
         serve(&pace, 2, 16);
         assert_eq!(waits(&pace, FLOOD_EVENTS - 1), None, "no flood");
-        assert_eq!(waits(&pace, FLOOD_EVENTS), Some(Duration::from_millis(4)));
-        tokio::time::advance(Duration::from_millis(4)).await;
+        assert_eq!(waits(&pace, FLOOD_EVENTS), Some(Duration::from_micros(4500)));
+        tokio::time::advance(Duration::from_micros(4500)).await;
         assert_eq!(waits(&pace, FLOOD_EVENTS), None);
     }
 

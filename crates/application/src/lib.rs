@@ -28,7 +28,7 @@
 //! | module | what it is for |
 //! | --- | --- |
 //! | `announce` | tells followers and clients that events are saved |
-//! | `tails` | the wake-up signal of each journal, and its newest events |
+//! | `tails`, `newest_batches` | the wake-up signal of each journal, and its newest events |
 //! | `shown_lately` | how far readers came that have left, for the time after a failover |
 //! | `follower_pace` | how fast the followers take batches, so that the pump can wait for them |
 //! | `follow` | [`Follower`]: a cursor, and the one delivery loop |
@@ -79,6 +79,7 @@ mod follower_pace;
 mod full_since;
 mod lifecycle;
 mod limits;
+mod newest_batches;
 mod node_state;
 mod open_requests;
 mod outside;

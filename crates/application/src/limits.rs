@@ -126,7 +126,8 @@ pub struct SavingLimits {
     /// Bytes of those events.
     pub pending_bytes: usize,
     /// How long a batch waits, at most, until the followers that have kept up take the batch before it. Events are
-    /// collected meanwhile, so batches grow while followers are the bottleneck.
+    /// collected meanwhile, so batches grow while followers are the bottleneck. If `pending_events` or `pending_bytes`
+    /// is reached first, the events are saved, and their announcement waits instead. So an event may wait twice.
     pub follower_wait: Duration,
     /// The number of followers that must have kept up. If there are fewer, no batch waits.
     pub follower_wait_from: usize,

@@ -4,7 +4,9 @@
 //!
 //! | file | methods |
 //! | --- | --- |
-//! | this one | the loop: `run`, `carry`, `lines`, `progress`; a batch: `put_off`, `take`, `begin_save`, `wait_until_saved`, `after_save` |
+//! | this one | the loop: `run`, `carry`, `lines`, `progress`; a batch: `take`, `begin_save`, `wait_until_saved`, `after_save` |
+//! | [`interruption`] | what else happens in the loop: `react` |
+//! | [`pace`] | waiting for followers: `put_off`, `announce_or_hold`, `held_until`, `release` |
 //! | [`finish`] | the end of a run: `finish`, `end_without_room`, `flush`, `leave` |
 //! | [`stop`] | `stop_as_told`, `stop`, `carry_out`, `flood`, `ask_to_stop`, `until_gone`, `abort` |
 //! | [`answers`] | permission requests: `answer`, `find_known_requests`, `update_needs`, `tell_settled` |
@@ -15,7 +17,9 @@
 mod answers;
 mod finish;
 mod full_disk;
+mod interruption;
 mod own_turns;
+mod pace;
 mod stop;
 mod waits;
 
@@ -31,8 +35,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::answers::{OpenRequestsOfRun, WaitingAnswers};
 use self::full_disk::FullDisk;
+use self::interruption::Interruption;
+use self::pace::Held;
 use self::stop::Stopping;
-use self::waits::{Signal, Waits, expiry, passed};
+use self::waits::{Waits, expiry, passed};
 use crate::announce::announce;
 use crate::core::{Core, SaveError};
 use crate::open_requests::RequestChange;
@@ -63,6 +69,8 @@ pub(crate) struct Pump {
     in_flight: Option<InFlight>,
     /// How much of this run is in the journal.
     saved: Mark,
+    /// What is saved and not announced yet.
+    held: Option<Held>,
     /// What the next append does to the turn.
     step: TurnStep,
     /// How the run ended. `None` until it has ended, and while an idle process is being ended because its turn is
@@ -120,6 +128,7 @@ impl Pump {
             answers,
             stopping: Stopping::default(),
             full_disk: FullDisk::default(),
+            held: None,
             step: TurnStep::Continue,
             ended: None,
             times: TurnTimes {
@@ -137,6 +146,7 @@ impl Pump {
     /// [`SaveError`] if the journal accepts nothing more from this pump.
     pub(crate) async fn run(mut self) -> Result<(), SaveError> {
         let mut carried = self.carry().await;
+        self.release();
         if matches!(carried, Err(SaveError::Refused(StoreError::Full))) {
             carried = self.end_without_room().await;
         }
@@ -164,10 +174,12 @@ impl Pump {
             {
                 self.begin_save(append);
             }
+            let held_until = self.held_until();
+            let paced_until = put_off.into_iter().chain(held_until).min();
             let room = self.has_room();
             let full_disk_pause = self.core.limits.saving.full_disk_pause();
             let deadline = next_deadline(&self.watched(room), &self.core.limits);
-            tokio::select! {
+            let interruption = tokio::select! {
                 // A finished save makes room, and signals and answers must not wait behind the output.
                 biased;
                 saved = saving(&mut self.in_flight) => {
@@ -176,33 +188,36 @@ impl Pump {
                         // The pump did not read the output meanwhile, so the agent was not silent.
                         self.times.last_output = Instant::now();
                     }
+                    continue;
                 }
-                () = self.tail.pace.caught_up(), if put_off.is_some() => {}
-                () = passed(put_off), if put_off.is_some() => {}
-                Some(signal) = signals.next() => match signal {
-                    Signal::Closing => return Err(SaveError::Closing),
-                    Signal::Stop if self.stopping.why.is_none() => self.stop_as_told().await,
-                    Signal::Stop => {}
-                },
+                () = self.tail.pace.caught_up(), if paced_until.is_some() => continue,
+                () = passed(paced_until), if paced_until.is_some() => continue,
+                Some(signal) = signals.next() => Interruption::Signal(signal),
                 Some(answering) = self.answers.incoming.recv(), if self.recorder.has_caught_up() => {
-                    self.answer(answering).await;
+                    Interruption::Answer(answering)
                 }
-                () = passed(self.stopping.again), if self.stopping.again.is_some() => self.ask_to_stop().await,
-                () = sleep(full_disk_pause), if !room && self.may_free_spool() => {
-                    self.free_spool().await;
+                () = passed(self.stopping.again), if self.stopping.again.is_some() => Interruption::AskAgain,
+                () = sleep(full_disk_pause), if !room && self.may_free_spool() => Interruption::DiskFull,
+                expired = expiry(&mut timer, deadline), if self.stopping.why.is_none() => {
+                    Interruption::Expired(expired)
                 }
-                expired = expiry(&mut timer, deadline), if self.stopping.why.is_none() => self.stop(Stop::Expired(expired)).await,
                 output = self.run.next(), if room => match output {
-                    Ok(RunOutput::Lines(lines)) => self.lines(lines).await?,
-                    Ok(RunOutput::Progress { offset }) => self.progress(offset).await,
-                    Ok(RunOutput::Ended(end)) => return self.finish(end).await,
-                    Err(error) => {
-                        // An agent whose output can no longer be read must not keep running unseen.
-                        self.abort().await;
-                        let end = RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() };
-                        return self.finish(end).await;
+                    Ok(RunOutput::Lines(lines)) => {
+                        self.lines(lines).await?;
+                        continue;
                     }
+                    Ok(RunOutput::Progress { offset }) => {
+                        self.progress(offset).await;
+                        continue;
+                    }
+                    Ok(RunOutput::Ended(end)) => Interruption::Ended(end),
+                    Err(error) => Interruption::Unreadable(error),
                 },
+            };
+            // What follows may take long, and what is saved must not wait for it.
+            self.release();
+            if self.react(interruption).await? {
+                return Ok(());
             }
         }
     }
@@ -252,24 +267,16 @@ impl Pump {
         while self.in_flight.is_some() {
             tokio::select! {
                 biased;
-                saved = saving(&mut self.in_flight) => self.after_save(saved?),
+                saved = saving(&mut self.in_flight) => {
+                    self.after_save(saved?);
+                    self.release();
+                }
                 () = sleep(full_disk_pause), if self.may_free_spool() => {
                     self.free_spool().await;
                 }
             }
         }
         Ok(())
-    }
-
-    /// When the next batch is due, if it waits for slow followers and grows meanwhile. `None`: now.
-    fn put_off(&self) -> Option<Instant> {
-        let limits = &self.core.limits.saving;
-        let pending = self.recorder.pending_events();
-        if pending == 0 || !self.has_room() {
-            return None;
-        }
-        let until = self.tail.pace.wants_until(pending, limits.follower_wait_from, limits.follower_wait);
-        until.filter(|until| Instant::now() < *until)
     }
 
     /// Takes the pending events out of the recorder, with the step of the turn (`step`). `None` if there are none: the
@@ -286,7 +293,8 @@ impl Pump {
     /// Begins to save everything that was taken from the recorder. No other batch may be in flight.
     ///
     /// The next step is [`Core::save_unless_full`]. When the batch is saved, `carry` calls [`Pump::after_save`], or
-    /// `wait_until_saved` does at the end of a turn. It announces the batch (`announce.rs`).
+    /// `wait_until_saved` does at the end of a turn. It announces the batch (`announce.rs`)
+    /// or holds it back (`pace.rs`).
     fn begin_save(&mut self, append: Append) {
         let mark = self.recorder.mark();
         let requests = self.recorder.requests();
@@ -306,9 +314,10 @@ impl Pump {
 
     fn after_save(&mut self, saved: SavedBatch) {
         let SavedBatch { append, mark, settled, changes } = saved;
+        let may_wait = settled.is_empty() && changes.is_empty();
         // Before the announcement, which reports the needs together with the status.
         self.update_needs(&append, changes);
-        announce(&self.core, &self.tail, &append);
+        self.announce_or_hold(&append, may_wait);
         self.saved = mark;
         self.tell_settled(settled);
     }

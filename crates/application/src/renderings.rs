@@ -60,6 +60,12 @@ impl Renderings {
         entry.rendering.get()
     }
 
+    /// The length of the longest rendering. `None` if there is none yet.
+    pub(crate) fn longest_bytes(&self) -> Option<usize> {
+        let entries = std::iter::successors(self.0.get(), |entry| entry.next.0.get());
+        entries.filter_map(|entry| entry.rendering.get()).map(|rendering| rendering.bytes.len()).max()
+    }
+
     pub(crate) fn get_or_init(&self, key: RenderingKey, render: impl FnOnce() -> Rendering) -> &Rendering {
         let new = || Box::new(Entry { key, rendering: OnceLock::new(), next: Self::default() });
         let mut entry = self.0.get_or_init(new);
@@ -115,5 +121,16 @@ mod tests {
         assert_eq!(made.into_inner(), 2);
         let bytes = keys.map(|key| renderings.get(key).map(|found| found.bytes.clone()));
         assert_eq!(bytes, [Some("0".into()), Some("1".into())]);
+    }
+
+    #[test]
+    fn the_longest_rendering_counts_whenever_it_was_made() {
+        let renderings = Renderings::default();
+        assert_eq!(renderings.longest_bytes(), None);
+        for (form, text) in [(0, "12"), (1, "12345"), (2, "123")] {
+            let rendering = || Rendering { bytes: text.into(), ends: Vec::new() };
+            renderings.get_or_init(RenderingKey::of::<One>([form, 0]), rendering);
+        }
+        assert_eq!(renderings.longest_bytes(), Some(5));
     }
 }

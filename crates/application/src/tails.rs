@@ -1,6 +1,6 @@
 //! The tail of each journal that is being written or read: its wake-up signal, and its newest events in memory.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -10,13 +10,14 @@ use tokio::sync::{Notify, watch};
 use crate::batch::Batch;
 use crate::fetch_lock::FetchLock;
 use crate::follower_pace::FollowerPace;
+use crate::newest_batches::NewestBatches;
 use crate::shown_lately::ShownLately;
 use crate::stretch_cache::StretchCache;
 
 /// What a reader must know to decide whether to read, to wait or to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TailState {
-    /// The newest event that is committed, as far as this process has seen.
+    /// The newest event that is announced. It is committed.
     pub(crate) head: Sequence,
     /// More may come: a turn runs or waits.
     pub(crate) active: bool,
@@ -49,39 +50,6 @@ pub(crate) struct Tail {
     shown_lately: Arc<ShownLately>,
 }
 
-/// The newest events, in memory.
-#[derive(Debug, Default)]
-struct NewestBatches {
-    batches: VecDeque<Arc<Batch>>,
-    /// The bytes of all batches. They are not added up again for each new batch, because a tail may hold thousands of
-    /// them.
-    bytes: usize,
-}
-
-impl NewestBatches {
-    fn push(&mut self, batch: Batch) {
-        self.bytes += batch.bytes();
-        self.batches.push_back(Arc::new(batch));
-    }
-
-    /// Drops the oldest batch, and returns how many bytes it had.
-    fn drop_oldest(&mut self) -> Option<usize> {
-        let bytes = self.batches.pop_front()?.bytes();
-        self.bytes -= bytes;
-        Some(bytes)
-    }
-
-    fn batch_with(&self, sequence: Sequence) -> Option<Arc<Batch>> {
-        let newest = self.batches.back()?;
-        // A reader that keeps up wants the newest batch.
-        if newest.first() <= sequence {
-            return (sequence <= newest.last()).then(|| Arc::clone(newest));
-        }
-        let after = self.batches.partition_point(|batch| batch.last() < sequence);
-        self.batches.get(after).filter(|batch| batch.first() <= sequence).cloned()
-    }
-}
-
 /// How many bytes the tails may hold.
 #[derive(Debug)]
 struct Budget {
@@ -95,8 +63,33 @@ impl Tail {
     pub(crate) fn announce(&self, events: &Arc<[Event]>) {
         let Some(head) = events.last().map(|event| event.sequence) else { return };
         self.pace.announce(head);
-        self.keep(&mut self.newest(), events);
-        self.raise(head);
+        {
+            let mut newest = self.newest();
+            newest.release();
+            let bytes = newest.push(events);
+            self.keep_in_budget(&mut newest, bytes);
+        }
+        self.wake(head);
+    }
+
+    /// Holds committed events back while followers take what was announced before: see `HeldBatches` in
+    /// `newest_batches.rs`. Returns false, and does nothing, if they must be announced now.
+    ///
+    /// The caller soon announces further events, or calls [`Tail::release`].
+    pub(crate) fn hold(&self, events: &Arc<[Event]>) -> bool {
+        let mut newest = self.newest();
+        let Some(bytes) = newest.hold(events, self.budget.per_tail) else { return false };
+        self.keep_in_budget(&mut newest, bytes);
+        true
+    }
+
+    /// Announces the events that are held back, if there are any.
+    pub(crate) fn release(&self) {
+        let held = self.newest().release();
+        if let Some(head) = held {
+            self.pace.announce(head);
+            self.wake(head);
+        }
     }
 
     /// Like [`Tail::announce`], for events that were read from the store. This node's own task may have announced some
@@ -107,21 +100,20 @@ impl Tail {
         self.pace.announce(head);
         {
             let mut newest = self.newest();
-            let kept = newest.batches.back().map(|batch| batch.last());
             // Readers fetch from the store what is not in memory.
-            if kept.is_none_or(|kept| kept < first) {
-                self.keep(&mut newest, events);
+            if newest.last().is_none_or(|kept| kept < first) {
+                newest.release();
+                let bytes = newest.push(events);
+                self.keep_in_budget(&mut newest, bytes);
             }
         }
-        self.raise(head);
+        self.wake(head);
     }
 
-    fn keep(&self, newest: &mut NewestBatches, events: &Arc<[Event]>) {
-        for batch in Batch::split(events) {
-            self.budget.used.fetch_add(batch.bytes(), Ordering::Relaxed);
-            newest.push(batch);
-        }
-        while self.budget.per_tail < newest.bytes
+    /// Drops the oldest events if there are too many, now that `added` bytes more are in memory.
+    fn keep_in_budget(&self, newest: &mut NewestBatches, added: usize) {
+        self.budget.used.fetch_add(added, Ordering::Relaxed);
+        while self.budget.per_tail < newest.bytes()
             || self.budget.of_all < self.budget.used.load(Ordering::Relaxed)
         {
             let Some(dropped) = newest.drop_oldest() else { break };
@@ -133,10 +125,19 @@ impl Tail {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Announces that the journal has events up to `head`, as the store says. Also announces what is held back: the
+    /// followers would get it now, and the pace would not count who takes it.
+    pub(crate) fn raise(&self, head: Sequence) {
+        if self.state().head < head {
+            self.release();
+            self.wake(head);
+        }
+    }
+
     /// Raises the announced head to at least `head`. This wakes the followers that wait in `Follower::next`
     /// (`src/follow.rs` of this crate). Those of the presentation crate are polled on the thread of a web worker, which
     /// its waker wakes (`WakeUp` in `socket/streams.rs` there).
-    pub(crate) fn raise(&self, head: Sequence) {
+    fn wake(&self, head: Sequence) {
         self.state.send_if_modified(|state| {
             let newer = state.head < head;
             state.head = state.head.max(head);
@@ -145,6 +146,10 @@ impl Tail {
     }
 
     pub(crate) fn set_active(&self, active: bool) {
+        if !active {
+            // A reader ends when it has everything that is announced and nothing is active.
+            self.release();
+        }
         self.state.send_if_modified(|state| std::mem::replace(&mut state.active, active) != active);
         if !active {
             self.idle.notify_waiters();
@@ -238,8 +243,7 @@ impl Tail {
     pub(crate) fn forget(&self) {
         let mut newest = self.newest();
         self.stretch_cache.clear();
-        let held = std::mem::take(&mut *newest);
-        self.budget.used.fetch_sub(held.bytes, Ordering::Relaxed);
+        self.budget.used.fetch_sub(newest.clear(), Ordering::Relaxed);
     }
 }
 

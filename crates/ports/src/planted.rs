@@ -59,6 +59,8 @@ pub enum Bug {
     PackedAcrossMessages,
     /// A batch waits for the followers of the previous one without a bound.
     WaitsForTheSlowest,
+    /// Events that are held back for followers are announced only together with further ones.
+    HeldUntilTheNext,
     /// The store ignores the epoch of an append.
     FenceIgnored,
     /// A server that starts keeps the epochs of its previous process.
@@ -100,7 +102,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    pub const ALL: [Self; 58] = [
+    pub const ALL: [Self; 59] = [
         Self::AnnounceBeforeCommit,
         Self::SnapshotBeforeSubscribe,
         Self::SequenceBurntOnError,
@@ -140,6 +142,7 @@ impl Bug {
         Self::AheadIsNothing,
         Self::PackedAcrossMessages,
         Self::WaitsForTheSlowest,
+        Self::HeldUntilTheNext,
         Self::FenceIgnored,
         Self::JoinKeepsEpoch,
         Self::OneOfAPassIsWoken,

@@ -16,6 +16,7 @@ impl Pump {
     /// saved in one transaction, so the run always belongs to a turn, and no line counts as read while a part of it
     /// is missing.
     pub(super) async fn begin_own_turns(&mut self, end_offset: u64, now: Timestamp) -> Result<(), SaveError> {
+        self.release();
         self.wait_until_saved().await?;
         // The lock keeps new turns out of the queue between the choice of a number and its use. And a cancel finds
         // either the turn that ends or the one that begins.

@@ -25,6 +25,7 @@ pub(super) struct Stopping {
 impl Pump {
     /// Stops the run for a reason that is saved already.
     pub(super) async fn carry_out(&mut self, stop: Stop) {
+        self.release();
         self.stopping.why = Some(stop);
         self.ask_to_stop().await;
     }
@@ -44,6 +45,7 @@ impl Pump {
     /// Stops the run. Its reason, if it has one, is saved first: if the server crashes now, the next start finishes the
     /// stop, and comes to the same verdict. If another reason was saved before, that one counts.
     pub(super) async fn stop(&mut self, stop: Stop) {
+        self.release();
         let earlier = match stop.reason() {
             Some(reason) => self.save_reason(reason).await.filter(|first| *first != reason),
             None => None,

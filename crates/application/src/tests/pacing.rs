@@ -1,13 +1,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokenrail_domain::{AgentId, Sequence};
+use tokenrail_domain::{AgentId, Event, Sequence};
 use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::harness::{Harness, harness_with, words};
-use crate::{AfterLastTurn, Follower, Limits, Next};
+use crate::{AfterLastTurn, Follower, Limits, Next, Rendering, RenderingKey};
 
 const WAIT: Duration = Duration::from_mins(1);
 
@@ -20,10 +20,20 @@ struct Speaker {
 
 impl Speaker {
     async fn start(said: &[&str]) -> Self {
+        Self::start_with(Limits::default().saving.pending_events, said).await
+    }
+
+    /// A speaker of whose events only one may wait for its commit, as in a flood.
+    async fn start_flood(said: &[&str]) -> Self {
+        Self::start_with(1, said).await
+    }
+
+    async fn start_with(pending_events: usize, said: &[&str]) -> Self {
         let gate = Arc::new(Notify::new());
         let steps = said.iter().flat_map(|word| [Step::Gate(Arc::clone(&gate)), Step::line(*word)]).collect();
         let mut limits = Limits::default();
         (limits.saving.follower_wait, limits.saving.follower_wait_from) = (WAIT, 2);
+        limits.saving.pending_events = pending_events;
         let store = Arc::new(MemoryStore::new(7));
         let harness = harness_with(store, Arc::new(ScriptedRunner::new([steps])), limits);
         let id = harness.launch("hi").await;
@@ -51,9 +61,14 @@ impl Speaker {
     }
 }
 
+/// The next page, which is rendered as for a client.
 async fn next(follower: &mut Follower) -> Vec<String> {
     match follower.next().await.unwrap() {
-        Next::Page(page) => words(page.events()),
+        Next::Page(page) => {
+            let rendering = |_: &[Event]| Rendering { bytes: "rendered".into(), ends: Vec::new() };
+            page.batch.rendering(RenderingKey::of::<Speaker>([0, 0]), rendering);
+            words(page.events())
+        }
         Next::End(end) => panic!("it ended: {end:?}"),
     }
 }
@@ -108,4 +123,70 @@ async fn a_single_follower_is_not_waited_for() {
     agent.speak().await;
     agent.speak().await;
     assert_eq!((next(&mut only).await, next(&mut only).await), (vec!["+a".into()], vec!["+b".into()]));
+}
+
+/// An agent that has said "a", which one of its two followers has not taken, and then "b" and "c".
+async fn flood_of(further: &[&str]) -> (Speaker, [Follower; 2]) {
+    let said = [&["say first", "say a", "say b", "say c"], further].concat();
+    let agent = Speaker::start_flood(&said).await;
+    let [mut quick, mut slow] = agent.two_that_keep_up().await;
+    // After this word, nobody waits any more for the follower with which the speaker was started.
+    agent.speak().await;
+    assert_eq!([next(&mut quick).await, next(&mut slow).await], [["+first"], ["+first"]]);
+    agent.speak().await;
+    assert_eq!(next(&mut quick).await, ["+a"]);
+    agent.speak().await;
+    agent.speak().await;
+    (agent, [quick, slow])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_is_saved_and_announced_once_followers_have_taken_the_last_batch() {
+    let (agent, [mut quick, mut slow]) = flood_of(&["say d", "close"]).await;
+    let early = timeout(WAIT / 2, quick.next()).await;
+    assert!(
+        early.is_err(),
+        "{early:?} came although half of the followers have not taken the batch before it"
+    );
+    let (saved, _) = agent.harness.service.events(agent.id, Sequence::START, None).await.unwrap();
+    assert_eq!(words(&saved), ["user hi", "+first", "+a", "+b", "+c"], "it is saved meanwhile");
+    assert_eq!(next(&mut slow).await, ["+a"]);
+    let began = Instant::now();
+    assert_eq!([next(&mut quick).await, next(&mut quick).await], [["+b"], ["+c"]]);
+    assert_eq!([next(&mut slow).await, next(&mut slow).await], [["+b"], ["+c"]]);
+    agent.speak().await;
+    assert_eq!(next(&mut quick).await, ["+d"]);
+    assert!(began.elapsed() < WAIT / 10, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_does_not_wait_longer_for_a_follower_that_does_not_read() {
+    let (_agent, [mut quick, _stuck]) = flood_of(&["close"]).await;
+    let began = Instant::now();
+    assert_eq!([next(&mut quick).await, next(&mut quick).await], [["+b"], ["+c"]]);
+    assert!(began.elapsed() <= WAIT, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_held_back_when_the_agent_ends() {
+    let (agent, [mut quick, _stuck]) = flood_of(&[]).await;
+    let began = Instant::now();
+    assert_eq!([next(&mut quick).await, next(&mut quick).await], [["+b"], ["+c"]]);
+    assert!(began.elapsed() < WAIT / 10, "{:?}", began.elapsed());
+    drop(agent);
+}
+
+/// It starts at what the store says, which includes what is held back. The others then get that too.
+#[tokio::test(start_paused = true)]
+async fn a_further_follower_ends_the_wait_of_a_flood() {
+    let (agent, [mut quick, _stuck]) = flood_of(&["say d", "close"]).await;
+    let began = Instant::now();
+    let mut further = agent.follow().await;
+    assert_eq!([next(&mut quick).await, next(&mut quick).await], [["+b"], ["+c"]]);
+    for expected in ["user hi", "+first", "+a", "+b", "+c"] {
+        assert_eq!(next(&mut further).await, [expected]);
+    }
+    agent.speak().await;
+    assert_eq!([next(&mut quick).await, next(&mut further).await], [["+d"], ["+d"]]);
+    assert!(began.elapsed() < WAIT / 10, "{:?}", began.elapsed());
 }

@@ -9,7 +9,7 @@
 //! | `queued_turns`, `imports`, `child_…` | `AdmissionLimits` | `rules/append.rs` (ports), `use_cases/import.rs`, `use_cases/children.rs` |
 //! | `…_timeout_s` of a turn, `result_grace_s`, `disconnect_grace_s`; `message_bytes`, `spool_bytes` | `RunLimits` | `timers.rs`, `agent_task/unfollowed.rs`; `pump.rs` |
 //! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s`; `idempotency_hours`; `shutdown_timeout_s` | `CommandLimits` | `use_cases/answer.rs`, `command_waits.rs`; `use_cases/idempotency.rs`; `use_cases/delete.rs`, `server.rs` |
-//! | `pending_…`, `follower_wait_…`, `full_disk_wait_s` | `SavingLimits` | `pump.rs`, `stretches.rs`, `pump/full_disk.rs` |
+//! | `pending_…`, `follower_wait_…`, `full_disk_wait_s` | `SavingLimits` | `pump.rs`, `pump/pace.rs`, `stretches.rs`, `pump/full_disk.rs` |
 //! | `page_…`, `history_…`, `tail_bytes`, `tails_bytes`; `model_history_bytes` | `ReadingLimits` | `use_cases/read.rs`, `stretches.rs`, `tails.rs`; `agent_task/past_turns.rs` |
 //! | `list_agents`, `list_bytes`, `list_field_bytes` | `ListingLimits` | `use_cases/read.rs`, `use_cases/turns.rs`, `use_cases/open_requests.rs` |
 //! | `line_bytes`, `output_lines`; `cancel_grace_s`, `kill_grace_s` | `ProcessLimits` (runner) | `framer.rs`, `process/run.rs`; `process/run/tell.rs`, `supervisor/` |

@@ -158,10 +158,13 @@ impl Core {
         self.outside.nodes.note_seen(shown.into_iter().collect()).await
     }
 
-    /// Counts a journal that is ahead of all hints. The hint may still be under way, so a few are normal.
+    /// Counts a journal of another node that is ahead of all hints. The hint may still be under way, so a few are
+    /// normal.
     fn count_found(&self, agent: AgentId, standing: Option<&Standing>) {
         let Some((standing, tail)) = standing.zip(self.tails.get(agent)) else { return };
-        let is_told = standing.head <= tail.state().head || self.wanted.is_wanted(agent, standing.head);
+        let is_told = standing.head <= tail.state().head
+            || self.task_handle(agent).is_some()
+            || self.wanted.is_wanted(agent, standing.head);
         if self.outside.nodes.is_shared() && !is_told {
             Counters::add(&self.counters.poll_found, 1);
         }

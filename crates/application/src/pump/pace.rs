@@ -1,0 +1,67 @@
+//! The pace of the followers: while they are the bottleneck, batches grow.
+
+use tokenrail_domain::Sequence;
+use tokenrail_ports::Append;
+use tokio::time::Instant;
+
+use super::Pump;
+use crate::announce::{announce, hold, release};
+use crate::planted::{Bug, correctly};
+
+/// The saved events that are not announced yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    events: usize,
+    /// The newest of them.
+    head: Sequence,
+}
+
+impl Pump {
+    /// When the next batch is due, if it waits for slow followers and grows meanwhile. `None`: now.
+    pub(super) fn put_off(&self) -> Option<Instant> {
+        let pending = self.recorder.pending_events();
+        if pending == 0 || !self.has_room() {
+            return None;
+        }
+        self.paced_until(self.held_events() + pending)
+    }
+
+    /// Announces what has just been saved. If it may wait, it is held back while followers take the batch before it.
+    pub(super) fn announce_or_hold(&mut self, saved: &Append, may_wait: bool) {
+        let events = self.held_events() + saved.events.len();
+        let head = saved.events.last().map(|event| event.sequence);
+        self.held = if may_wait && self.paced_until(events).is_some() && hold(&self.tail, saved) {
+            head.map(|head| Held { events, head })
+        } else {
+            announce(&self.core, &self.tail, saved);
+            None
+        };
+    }
+
+    fn held_events(&self) -> usize {
+        self.held.map_or(0, |held| held.events)
+    }
+
+    /// When the batches that are held back are due. `None` if there are none. Those that are due are announced.
+    pub(super) fn held_until(&mut self) -> Option<Instant> {
+        let until = self.paced_until(self.held?.events);
+        if until.is_none() && correctly(Bug::HeldUntilTheNext) {
+            self.release();
+        }
+        until
+    }
+
+    /// Announces the batches that are held back, if there are any. Called before each step that may take long.
+    pub(super) fn release(&mut self) {
+        if let Some(Held { head, .. }) = self.held.take() {
+            release(&self.core, self.agent, &self.tail, head);
+        }
+    }
+
+    /// Until when so many new events wait for the followers. `None` if they need not wait.
+    fn paced_until(&self, events: usize) -> Option<Instant> {
+        let limits = &self.core.limits.saving;
+        let until = self.tail.pace.wants_until(events, limits.follower_wait_from, limits.follower_wait);
+        until.filter(|until| Instant::now() < *until)
+    }
+}
