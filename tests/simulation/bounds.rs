@@ -139,9 +139,9 @@ pub(crate) fn put_off(append: &Append, now: Timestamp, faults: &Faults) -> Resul
     }
 }
 
-/// Time: after the server has read an event, a reader that waits since `asked` gets it no later than some limits for
-/// followers plus the delays of the store. One limit is before the event is saved, one is before it is announced, and
-/// four are for memory, if the event is read from the store. The exceptions are those of [`put_off`].
+/// Time: after the server has read an event, a reader that keeps up and waits since `asked` gets it no later than some
+/// limits for followers plus the delays of the store. One limit is before the event is saved, one is before it is
+/// announced, and four are for memory, if the event is read from the store. The exceptions are those of [`put_off`].
 pub(crate) fn shown(
     events: &[Event],
     asked: Timestamp,

@@ -141,10 +141,12 @@ impl Reader {
         let mut last = since;
         loop {
             let asked = world.now();
+            // One that is behind may first wait for what others read from the store.
+            let keeps_up = follower.cursor() == follower.head();
             match follower.next().await {
                 Ok(Next::Page(page)) => {
                     // An agent that is being stopped, or whose node is, puts everything off.
-                    if !world.is_stopped(agent) && world.node.is_none() {
+                    if keeps_up && !world.is_stopped(agent) && world.node.is_none() {
                         world.check(bounds::shown(page.events(), asked, world.now(), &world.faults));
                     }
                     world.check(go_on(&mut last, page.events()));
