@@ -29,8 +29,9 @@ pub(crate) fn announce(core: &Core, tail: &Tail, saved: &Append) {
 /// Holds back what this node has just saved, until it is announced with further events or by [`release`]. Returns
 /// false, and does nothing, if it must be announced now: if it changes more than the journal, or if the tail says so.
 pub(crate) fn hold(tail: &Tail, saved: &Append) -> bool {
-    let is_all = matches!(saved.step, TurnStep::Continue) && saved.then.is_none();
-    is_all && !rules::needs_user(saved) && tail.hold(&saved.events)
+    let only_adds_events =
+        saved.step == TurnStep::Continue && saved.then.is_none() && !rules::needs_user(saved);
+    only_adds_events && tail.hold(&saved.events)
 }
 
 /// Announces what is held back, up to `head`.

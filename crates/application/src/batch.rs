@@ -73,3 +73,25 @@ fn weight(event: &Event) -> usize {
     // The event, two renderings of its text with the field names around it, and the raw line.
     size_of::<Event>() + 600 + 3 * event.body.text_bytes() + event.raw.as_ref().map_or(0, Bytes::len)
 }
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use tokenrail_domain::{EventBody, JsonText, Notice, Timestamp, TurnNumber};
+
+    use super::*;
+
+    /// Events of equal size with these numbers, as they were committed at once.
+    pub(crate) fn notices(numbers: Range<u64>) -> Arc<[Event]> {
+        let event = |number| Event {
+            sequence: Sequence(number),
+            at: Timestamp(1),
+            turn: TurnNumber::FIRST,
+            body: EventBody::Notice(Box::new(Notice {
+                subtype: "a".to_owned(),
+                data: JsonText::new_unchecked("{}"),
+            })),
+            raw: None,
+        };
+        numbers.map(event).collect()
+    }
+}

@@ -128,9 +128,8 @@ impl NewestBatches {
 
 #[cfg(test)]
 mod tests {
-    use tokenrail_domain::{EventBody, JsonText, Notice, Timestamp, TurnNumber};
-
     use super::*;
+    use crate::batch::testing::notices;
     use crate::renderings::{Rendering, RenderingKey};
 
     struct Writer;
@@ -140,17 +139,7 @@ mod tests {
 
     /// A commit of [`EVENTS`] events, the `number`-th of the journal.
     fn commit(number: u64) -> Arc<[Event]> {
-        let event = |sequence| Event {
-            sequence: Sequence(sequence),
-            at: Timestamp(1),
-            turn: TurnNumber::FIRST,
-            body: EventBody::Notice(Box::new(Notice {
-                subtype: "a".to_owned(),
-                data: JsonText::new_unchecked("{}"),
-            })),
-            raw: None,
-        };
-        (number * EVENTS + 1..=(number + 1) * EVENTS).map(event).collect()
+        notices(number * EVENTS + 1..(number + 1) * EVENTS + 1)
     }
 
     fn head(number: u64) -> Sequence {

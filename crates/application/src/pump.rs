@@ -293,8 +293,8 @@ impl Pump {
     /// Begins to save everything that was taken from the recorder. No other batch may be in flight.
     ///
     /// The next step is [`Core::save_unless_full`]. When the batch is saved, `carry` calls [`Pump::after_save`], or
-    /// `wait_until_saved` does at the end of a turn. It announces the batch (`announce.rs`)
-    /// or holds it back (`pace.rs`).
+    /// `wait_until_saved` does at the end of a turn. It announces the batch (`announce.rs`) or holds it
+    /// back (`pace.rs`).
     fn begin_save(&mut self, append: Append) {
         let mark = self.recorder.mark();
         let requests = self.recorder.requests();

@@ -148,25 +148,14 @@ fn held(stretches: &[Stretch]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use tokenrail_domain::{EventBody, JsonText, Notice, Timestamp, TurnNumber};
-
     use super::*;
+    use crate::batch::testing::notices;
 
     const AT_MOST: Duration = Duration::from_millis(50);
 
     /// Ten events, from `first` on.
     fn ten_from(first: u64) -> Arc<[Event]> {
-        let event = |sequence| Event {
-            sequence: Sequence(sequence),
-            at: Timestamp(1),
-            turn: TurnNumber::FIRST,
-            body: EventBody::Notice(Box::new(Notice {
-                subtype: "a".to_owned(),
-                data: JsonText::new_unchecked("{}"),
-            })),
-            raw: None,
-        };
-        (first..first + 10).map(event).collect()
+        notices(first..first + 10)
     }
 
     fn keep(cache: &StretchCache, first: u64) {

@@ -97,12 +97,12 @@ impl Tail {
     pub(crate) fn announce_gathered(&self, events: &Arc<[Event]>) {
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
         let (first, head) = (first.sequence, last.sequence);
+        self.release();
         self.pace.announce(head);
         {
             let mut newest = self.newest();
             // Readers fetch from the store what is not in memory.
             if newest.last().is_none_or(|kept| kept < first) {
-                newest.release();
                 let bytes = newest.push(events);
                 self.keep_in_budget(&mut newest, bytes);
             }
