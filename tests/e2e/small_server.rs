@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::full_disk::until;
 use crate::harness::{PATIENCE, TestServer, fake_config, text_of};
 
 /// Followers of each kind that are measured, and those before them, which take the one-time allocations.
@@ -59,31 +60,36 @@ async fn who_only_waits_takes_a_few_kib() {
     }
 }
 
-/// The server's threads get a processor soon after they are woken. Agents do not take over its short time slice.
+/// The server's threads get a processor soon after they are woken, even from its own checkpoints. Agents do not take
+/// over its short time slice.
 #[tokio::test]
 async fn the_server_has_short_time_slices_and_its_agents_have_the_usual_ones() {
-    let Some(usual) = time_slice_us(Path::new("/proc/self/sched")).filter(|_| has_slices_of_threads()) else {
+    let Some(usual) =
+        sched_value(Path::new("/proc/self/sched"), "se.slice").filter(|_| has_slices_of_threads())
+    else {
         println!("NOT RUN: this kernel does not set or report the time slice of a thread");
         return;
     };
     let script = "[agents.text]\nprogram = \"/bin/cat\"\nargs = [\"/proc/self/sched\"]\nformat = \"text\"\n";
     let server = TestServer::start_with(&format!("{}{script}", fake_config()));
-    let threads = fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
-    let slices: Vec<_> = threads
-        .map(|thread| thread.unwrap().path())
-        // This thread has nothing to do with agents or clients, and begins before the configuration is read.
-        .filter(|thread| fs::read_to_string(thread.join("comm")).unwrap().trim() != "memory")
-        .filter_map(|thread| time_slice_us(&thread.join("sched")))
-        .collect();
-    // The first thread only waits. It was set, too.
-    assert!(1 < slices.len() && slices.iter().all(|slice| *slice == 200), "{slices:?}");
+    // "memory" has nothing to do with agents or clients, and begins before the configuration is read.
+    let threads = scheduled(&server).into_iter().filter(|(name, ..)| name != "memory");
+    let (checkpoints, tokens): (Vec<_>, Vec<_>) = threads.partition(|(name, ..)| name == "checkpoint");
+    let (_, _, usual_priority) = tokens[0];
+    assert!(tokens.iter().all(|token| (token.1, token.2) == (200_000, usual_priority)), "{tokens:?}");
+    assert_eq!(checkpoints.len(), 1);
+    until(async || {
+        let gives_way = ("checkpoint".to_owned(), 100_000_000, usual_priority + 10);
+        scheduled(&server).contains(&gives_way)
+    })
+    .await;
 
     let (_, launched) = server.post("/api/agents", &json!({ "type": "text", "prompt": "go" })).await;
     let id = launched["id"].as_str().unwrap();
     server.wait_for_status(id, "completed").await;
     let printed = server.folder.path().join("sched");
     fs::write(&printed, text_of(&server.events(id).await)).unwrap();
-    assert_eq!(time_slice_us(&printed), Some(usual));
+    assert_eq!(sched_value(&printed, "se.slice"), Some(usual));
 }
 
 /// Whether this is Linux 6.12 or later.
@@ -93,11 +99,24 @@ fn has_slices_of_threads() -> bool {
     vec![6, 12] <= numbers
 }
 
-/// The time slice in a file like `/proc/<pid>/sched`, in microseconds.
-fn time_slice_us(sched: &Path) -> Option<u64> {
+/// The name, the time slice in nanoseconds and the priority of each thread. A larger number is a lower priority.
+fn scheduled(server: &TestServer) -> Vec<(String, u64, u64)> {
+    let threads = fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+    threads
+        .filter_map(|thread| {
+            let thread = thread.unwrap().path();
+            let name = fs::read_to_string(thread.join("comm")).ok()?.trim().to_owned();
+            let of = |value| sched_value(&thread.join("sched"), value);
+            Some((name, of("se.slice")?, of("prio")?))
+        })
+        .collect()
+}
+
+/// A value in a file like `/proc/<pid>/sched`. `None` if the kernel does not report it, or the thread has ended.
+fn sched_value(sched: &Path, name: &str) -> Option<u64> {
     let told = fs::read_to_string(sched).ok()?;
-    let slice = told.lines().find(|line| line.starts_with("se.slice"))?;
-    Some(slice.rsplit(' ').next()?.parse::<u64>().unwrap() / 1000)
+    let value = told.lines().find(|line| line.split_whitespace().next() == Some(name))?;
+    Some(value.rsplit(' ').next()?.parse().unwrap())
 }
 
 /// Frames in the same packet as the request for a WebSocket are not lost when the connection is handed over.

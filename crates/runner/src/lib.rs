@@ -88,5 +88,5 @@ pub use repository::{Repositories, RepositoryLimits};
 pub use run_folder::{ANSWER_TEXT_BYTES, Protocol, Unanswered};
 pub use sse::{SseDecoder, SseEvent, SseOverflow};
 pub use supervisor::{supervisor_command, supervisor_main};
-pub use time_slice::set_time_slice;
+pub use time_slice::{set_time_slice, work_in_background};
 pub use workspace::Workspaces;

@@ -231,6 +231,12 @@ fn sqlite_config(config: &Config, synchronous: SyncMode) -> SqliteConfig {
         SyncMode::Full => Synchronous::Full,
         SyncMode::Normal => Synchronous::Normal,
     };
+    store.before_checkpoints = || {
+        if let Err(error) = tokenrail_runner::work_in_background() {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "checkpoints may delay other work for some milliseconds");
+        }
+    };
     store.limits.flood_bytes = config.limits.flood_bytes;
     store.limits.flood_rest = config.limits.flood_rest;
     store.limits.flood_wait_ms = config.limits.flood_wait_ms;

@@ -3,18 +3,25 @@
 use std::path::PathBuf;
 
 /// Where the store on SQLite is and what bounds it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct SqliteConfig {
     /// The data folder. It is created with mode 0700 if it does not exist.
     pub folder: PathBuf,
     pub synchronous: Synchronous,
     pub limits: SqliteLimits,
+    /// Is called first on the thread of the checkpoints, for example to lower its priority. It does nothing by default.
+    pub before_checkpoints: fn(),
 }
 
 impl SqliteConfig {
     /// A store in `folder` with the defaults.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), synchronous: Synchronous::default(), limits: SqliteLimits::default() }
+        Self {
+            folder: folder.into(),
+            synchronous: Synchronous::default(),
+            limits: SqliteLimits::default(),
+            before_checkpoints: || {},
+        }
     }
 }
 

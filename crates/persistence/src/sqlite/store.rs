@@ -250,11 +250,13 @@ fn start(
     (rounds, asked): (SyncSender<CheckpointRound>, Receiver<CheckpointRound>),
 ) -> std::io::Result<Threads> {
     let (path, limits) = (writer.path.clone(), writer.config.limits.clone());
+    let before_checkpoints = writer.config.before_checkpoints;
     // A weak sender: the checkpoint thread alone must not keep the writer alive.
     let orders = orders.downgrade();
     let to_wipe = Arc::clone(&writer.to_wipe);
     let reserve = writer.cutter.reserve();
     let checkpoint = Builder::new().name("checkpoint".into()).spawn(move || {
+        before_checkpoints();
         checkpoint::run(
             &checkpoints,
             (&path, &database, &under_way),
