@@ -27,6 +27,7 @@ use crate::node_state::{LifecycleElsewhere, Membership, RequestsElsewhere, Under
 use crate::open_requests::OpenRequests;
 use crate::outside::Outside;
 use crate::planted::{self, Bug};
+use crate::recent_savers::RecentSavers;
 use crate::shown_lately::ShownLately;
 use crate::stats::Counters;
 use crate::tails::{Tail, Tails};
@@ -81,6 +82,7 @@ pub(crate) struct Core {
     pub(crate) compaction: Notify,
     /// Notified when an agent's task has ended.
     pub(crate) retired: Notify,
+    pub(crate) savers: RecentSavers,
     /// Whether the last write of any agent failed because the disk is full.
     disk_full: AtomicBool,
     /// The handles of the agents' tasks, for each agent that has one.
@@ -120,6 +122,7 @@ impl Core {
             children: tokio::sync::Mutex::new(()),
             compaction: Notify::new(),
             retired: Notify::new(),
+            savers: RecentSavers::default(),
             disk_full: AtomicBool::new(false),
             handles: Mutex::default(),
         }
@@ -253,6 +256,7 @@ impl Core {
                     self.disk_full.store(false, Ordering::Relaxed);
                     full.note_room();
                     for part in append.parts() {
+                        self.savers.note(part.agent);
                         Counters::add(&self.counters.events_saved, part.events.len() as u64);
                         Counters::add(&self.counters.batches_saved, 1);
                     }

@@ -22,6 +22,7 @@
 //! | `requests_of_run` | the permission requests of one run, and the answers to them |
 //! | `timers`, `verdict` | which timeout of a turn expires next; how a turn ended |
 //! | `full_since` | how long the disk has been full |
+//! | `recent_savers` | whether other agents save, because batches are smaller then |
 //!
 //! **From the journal to the followers**
 //!
@@ -86,6 +87,7 @@ mod outside;
 mod own_notices;
 mod planted;
 mod pump;
+mod recent_savers;
 mod recorder;
 mod renderings;
 mod requests_of_run;

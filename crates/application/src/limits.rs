@@ -121,9 +121,10 @@ impl Default for CommandLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SavingLimits {
     /// Events per agent that may wait for their commit. Further output waits in the spool. So this is also about the
-    /// most that one agent adds to one transaction, for which all others wait.
+    /// most that one agent adds to one transaction, for which all others wait. While other agents save, it is a quarter
+    /// of this.
     pub pending_events: usize,
-    /// Bytes of those events.
+    /// Bytes of those events, or a quarter of this while other agents save.
     pub pending_bytes: usize,
     /// How long a batch waits, at most, until the followers that have kept up take the batch before it. Events are
     /// collected meanwhile, so batches grow while followers are the bottleneck. If `pending_events` or `pending_bytes`

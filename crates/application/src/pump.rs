@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | this one | the loop: `run`, `carry`, `lines`, `progress`; a batch: `take`, `begin_save`, `wait_until_saved`, `after_save` |
 //! | [`interruption`] | what else happens in the loop: `react` |
-//! | [`pace`] | waiting for followers: `put_off`, `announce_or_hold`, `held_until`, `release` |
+//! | [`pace`] | how much is read before it is saved: `has_room`; waiting for followers: `put_off`, `announce_or_hold`, `held_until`, `release` |
 //! | [`finish`] | the end of a run: `finish`, `end_without_room`, `flush`, `leave` |
 //! | [`stop`] | `stop_as_told`, `stop`, `carry_out`, `flood`, `ask_to_stop`, `until_gone`, `abort` |
 //! | [`answers`] | permission requests: `answer`, `find_known_requests`, `update_needs`, `tell_settled` |
@@ -320,12 +320,6 @@ impl Pump {
         self.announce_or_hold(&append, may_wait);
         self.saved = mark;
         self.tell_settled(settled);
-    }
-
-    fn has_room(&self) -> bool {
-        let limits = &self.core.limits;
-        self.recorder.pending_events() < limits.saving.pending_events
-            && self.recorder.pending_bytes() < limits.saving.pending_bytes
     }
 
     /// Without `room` the pump does not read, so the agent's silence means nothing.

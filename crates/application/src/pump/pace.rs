@@ -1,4 +1,5 @@
-//! The pace of the followers: while they are the bottleneck, batches grow.
+//! The pace of a run. Its batches grow while the store or the followers are the bottleneck, but less while other agents
+//! save.
 
 use tokenrail_domain::Sequence;
 use tokenrail_ports::Append;
@@ -7,6 +8,10 @@ use tokio::time::Instant;
 use super::Pump;
 use crate::announce::{announce, hold, release};
 use crate::planted::{Bug, correctly};
+
+/// While other agents save, an agent's events that wait for their commit may be this fraction of the limit. The others
+/// wait for each of its batches to be parsed and committed.
+const SHARE_NEXT_TO_OTHERS: usize = 4;
 
 /// The saved events that are not announced yet.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +22,16 @@ pub(super) struct Held {
 }
 
 impl Pump {
+    /// Whether more output may be read before a batch is saved.
+    pub(super) fn has_room(&self) -> bool {
+        let limits = &self.core.limits.saving;
+        let (events, bytes) = (self.recorder.pending_events(), self.recorder.pending_bytes());
+        let is_within = |share: usize| {
+            events < (limits.pending_events / share).max(1) && bytes < (limits.pending_bytes / share).max(1)
+        };
+        is_within(1) && (is_within(SHARE_NEXT_TO_OTHERS) || !self.core.savers.has_others(self.agent))
+    }
+
     /// When the next batch is due, if it waits for slow followers and grows meanwhile. `None`: now.
     pub(super) fn put_off(&self) -> Option<Instant> {
         let pending = self.recorder.pending_events();

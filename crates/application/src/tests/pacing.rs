@@ -34,8 +34,9 @@ impl Speaker {
         let mut limits = Limits::default();
         (limits.saving.follower_wait, limits.saving.follower_wait_from) = (WAIT, 2);
         limits.saving.pending_events = pending_events;
-        let store = Arc::new(MemoryStore::new(7));
-        let harness = harness_with(store, Arc::new(ScriptedRunner::new([steps])), limits);
+        let other = vec![Step::line("say something"), Step::Hang];
+        let runner = ScriptedRunner::new([steps, other]);
+        let harness = harness_with(Arc::new(MemoryStore::new(7)), Arc::new(runner), limits);
         let id = harness.launch("hi").await;
         harness.wait_for(id, |_| true).await;
         Self { harness, id, gate }
@@ -45,6 +46,12 @@ impl Speaker {
     async fn speak(&self) {
         self.gate.notify_one();
         tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    /// Launches another agent, and waits until it has said something.
+    async fn other_agent_speaks(&self) {
+        let other = self.harness.launch("hi").await;
+        self.harness.wait_for(other, |event| words(std::slice::from_ref(event)) == ["+something"]).await;
     }
 
     async fn follow(&self) -> Follower {
@@ -189,4 +196,42 @@ async fn a_further_follower_ends_the_wait_of_a_flood() {
     agent.speak().await;
     assert_eq!([next(&mut quick).await, next(&mut further).await], [["+d"], ["+d"]]);
     assert!(began.elapsed() < WAIT / 10, "{:?}", began.elapsed());
+}
+
+/// The batches of four words that have to wait, of which twelve may, after two followers have taken "a".
+async fn batches_of_four(agent: &Speaker) -> Vec<Vec<String>> {
+    let [mut quick, mut slow] = agent.two_that_keep_up().await;
+    for word in ["+first", "+a"] {
+        agent.speak().await;
+        assert_eq!(next(&mut quick).await, [word]);
+        if word == "+first" {
+            assert_eq!(next(&mut slow).await, [word]);
+        }
+    }
+    for _ in 0..4 {
+        agent.speak().await;
+    }
+    assert_eq!(next(&mut slow).await, ["+a"]);
+    let mut batches = vec![next(&mut quick).await];
+    while batches.concat().len() < 4 {
+        batches.push(next(&mut quick).await);
+    }
+    batches
+}
+
+const FOUR_WORDS: [&str; 7] = ["say first", "say a", "say b", "say c", "say d", "say e", "close"];
+
+#[tokio::test(start_paused = true)]
+async fn batches_are_smaller_while_another_agent_saves() {
+    let agent = Speaker::start_with(12, &FOUR_WORDS).await;
+    agent.other_agent_speaks().await;
+    assert_eq!(batches_of_four(&agent).await, [vec!["+b", "+c", "+d"], vec!["+e"]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn batches_are_as_large_as_they_may_be_if_no_other_agent_has_saved_lately() {
+    let agent = Speaker::start_with(12, &FOUR_WORDS).await;
+    agent.other_agent_speaks().await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(batches_of_four(&agent).await, [["+b", "+c", "+d", "+e"]]);
 }
