@@ -26,6 +26,11 @@ impl Pump {
     pub(super) fn has_room(&self) -> bool {
         let limits = &self.core.limits.saving;
         let (events, bytes) = (self.recorder.pending_events(), self.recorder.pending_bytes());
+        if events == 0 {
+            // Lines without an event cannot be saved before the event that they wait for is read. `enforce_bounds`
+            // limits them.
+            return true;
+        }
         let is_within = |share: usize| {
             events < (limits.pending_events / share).max(1) && bytes < (limits.pending_bytes / share).max(1)
         };

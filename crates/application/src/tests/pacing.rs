@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::harness::{Harness, harness_with, words};
-use crate::{AfterLastTurn, Follower, Limits, Next, Rendering, RenderingKey};
+use crate::{AfterLastTurn, Follower, Limits, Next, Rendering, RenderingKey, SavingLimits};
 
 const WAIT: Duration = Duration::from_mins(1);
 
@@ -20,20 +20,21 @@ struct Speaker {
 
 impl Speaker {
     async fn start(said: &[&str]) -> Self {
-        Self::start_with(Limits::default().saving.pending_events, said).await
+        let SavingLimits { pending_events, pending_bytes, .. } = Limits::default().saving;
+        Self::start_with(pending_events, pending_bytes, said).await
     }
 
-    /// A speaker of whose events only one may wait for its commit, as in a flood.
-    async fn start_flood(said: &[&str]) -> Self {
-        Self::start_with(1, said).await
+    /// A speaker of whose events only so many may wait for their commit. If it is one, it is as in a flood.
+    async fn start_with_pending(events: usize, said: &[&str]) -> Self {
+        Self::start_with(events, Limits::default().saving.pending_bytes, said).await
     }
 
-    async fn start_with(pending_events: usize, said: &[&str]) -> Self {
+    async fn start_with(pending_events: usize, pending_bytes: usize, said: &[&str]) -> Self {
         let gate = Arc::new(Notify::new());
         let steps = said.iter().flat_map(|word| [Step::Gate(Arc::clone(&gate)), Step::line(*word)]).collect();
         let mut limits = Limits::default();
         (limits.saving.follower_wait, limits.saving.follower_wait_from) = (WAIT, 2);
-        limits.saving.pending_events = pending_events;
+        (limits.saving.pending_events, limits.saving.pending_bytes) = (pending_events, pending_bytes);
         let other = vec![Step::line("say something"), Step::Hang];
         let runner = ScriptedRunner::new([steps, other]);
         let harness = harness_with(Arc::new(MemoryStore::new(7)), Arc::new(runner), limits);
@@ -135,7 +136,7 @@ async fn a_single_follower_is_not_waited_for() {
 /// An agent that has said "a", which one of its two followers has not taken, and then "b" and "c".
 async fn flood_of(further: &[&str]) -> (Speaker, [Follower; 2]) {
     let said = [&["say first", "say a", "say b", "say c"], further].concat();
-    let agent = Speaker::start_flood(&said).await;
+    let agent = Speaker::start_with_pending(1, &said).await;
     let [mut quick, mut slow] = agent.two_that_keep_up().await;
     // After this word, nobody waits any more for the follower with which the speaker was started.
     agent.speak().await;
@@ -223,15 +224,35 @@ const FOUR_WORDS: [&str; 7] = ["say first", "say a", "say b", "say c", "say d", 
 
 #[tokio::test(start_paused = true)]
 async fn batches_are_smaller_while_another_agent_saves() {
-    let agent = Speaker::start_with(12, &FOUR_WORDS).await;
+    let agent = Speaker::start_with_pending(12, &FOUR_WORDS).await;
     agent.other_agent_speaks().await;
     assert_eq!(batches_of_four(&agent).await, [vec!["+b", "+c", "+d"], vec!["+e"]]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn batches_are_as_large_as_they_may_be_if_no_other_agent_has_saved_lately() {
-    let agent = Speaker::start_with(12, &FOUR_WORDS).await;
+    let agent = Speaker::start_with_pending(12, &FOUR_WORDS).await;
     agent.other_agent_speaks().await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(batches_of_four(&agent).await, [["+b", "+c", "+d", "+e"]]);
+}
+
+/// They cannot be saved before that event is there.
+#[tokio::test(start_paused = true)]
+async fn lines_that_display_nothing_do_not_keep_the_event_after_them_from_being_read() {
+    const PENDING_BYTES: usize = 1000;
+    for (unshown_bytes, is_alone) in [(PENDING_BYTES, true), (PENDING_BYTES / 2, false)] {
+        let unshown = "?".repeat(unshown_bytes);
+        let agent = Speaker::start_with(1000, PENDING_BYTES, &[&unshown, "say a", "close"]).await;
+        if !is_alone {
+            agent.other_agent_speaks().await;
+        }
+        let mut follower = agent.follow().await;
+        assert_eq!(next(&mut follower).await, ["user hi"]);
+        agent.speak().await;
+        agent.speak().await;
+        // For less time than that for which the other agent counts.
+        let word = timeout(Duration::from_millis(500), next(&mut follower)).await;
+        assert_eq!(word, Ok(vec!["+a".to_owned()]), "{unshown_bytes} bytes, alone: {is_alone}");
+    }
 }
