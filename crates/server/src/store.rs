@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use tokenrail_persistence::{
@@ -231,10 +231,13 @@ fn sqlite_config(config: &Config, synchronous: SyncMode) -> SqliteConfig {
         SyncMode::Full => Synchronous::Full,
         SyncMode::Normal => Synchronous::Normal,
     };
-    store.before_checkpoints = || {
+    store.before_background_work = || {
+        static WARNED: Once = Once::new();
         if let Err(error) = tokenrail_runner::work_in_background() {
             let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "checkpoints may delay other work for some milliseconds");
+            WARNED.call_once(|| {
+                tracing::warn!(error, "work in the background may delay other work for some milliseconds");
+            });
         }
     };
     store.limits.flood_bytes = config.limits.flood_bytes;

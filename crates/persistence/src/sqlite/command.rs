@@ -35,6 +35,11 @@ pub(crate) trait WriteCommand: Send + 'static {
 
     fn run(&self, db: &Connection) -> Result<Self::Answer, WriteFailure>;
 
+    /// Whether nobody waits for it, so that it gives way to other commands.
+    fn is_in_background(&self) -> bool {
+        false
+    }
+
     /// Whether the data that it removes must disappear from the log as well.
     fn empties_log(&self) -> bool {
         false
@@ -67,6 +72,8 @@ pub(crate) trait Task: Send {
 
     fn agent(&self) -> Option<AgentId>;
 
+    fn is_in_background(&self) -> bool;
+
     fn empties_log(&self) -> bool;
 
     fn reserve_use(&self) -> ReserveUse;
@@ -98,6 +105,10 @@ impl<C: WriteCommand> Task for WaitingCommand<C> {
 
     fn agent(&self) -> Option<AgentId> {
         self.command.agent()
+    }
+
+    fn is_in_background(&self) -> bool {
+        self.command.is_in_background()
     }
 
     fn empties_log(&self) -> bool {

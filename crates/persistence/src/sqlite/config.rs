@@ -9,8 +9,9 @@ pub struct SqliteConfig {
     pub folder: PathBuf,
     pub synchronous: Synchronous,
     pub limits: SqliteLimits,
-    /// Is called first on the thread of the checkpoints, for example to lower its priority. It does nothing by default.
-    pub before_checkpoints: fn(),
+    /// Is called first on each thread that works in the background, for example to lower its priority: the thread of
+    /// the checkpoints, and those that pack ended turns. It does nothing by default.
+    pub before_background_work: fn(),
 }
 
 impl SqliteConfig {
@@ -20,7 +21,7 @@ impl SqliteConfig {
             folder: folder.into(),
             synchronous: Synchronous::default(),
             limits: SqliteLimits::default(),
-            before_checkpoints: || {},
+            before_background_work: || {},
         }
     }
 }

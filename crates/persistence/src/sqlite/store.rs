@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use tokenrail_ports::StoreError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::orders::{ask, closed};
@@ -140,7 +140,7 @@ impl SqliteStore {
         ask(&self.inner.orders, WriterOrder::Task(Box::new(task)), answer).await
     }
 
-    /// Packs the next batches of an ended turn: reads them, packs them on a thread that may block, and saves the
+    /// Packs the next batches of an ended turn: reads them, packs them on a thread in the background, and saves the
     /// result. Returns whether there were any.
     async fn compact(&self) -> Result<bool, StoreError> {
         let limits = self.inner.config.limits.clone();
@@ -149,10 +149,25 @@ impl SqliteStore {
         let Some((place, part)) = read else { return Ok(self.inner.passed_over.begin_anew()) };
         let packing = async {
             let part = part?;
-            let packing = tokio::task::spawn_blocking(move || part.pack(&limits));
-            self.write(packing.await.map_err(unavailable)??).await
+            self.write(self.in_background(move || part.pack(&limits)).await??).await
         };
         packing.await.inspect_err(|_| self.inner.passed_over.pass_over(place)).map(|()| true)
+    }
+
+    /// Does work that takes long on a thread of its own, which gives way to others.
+    async fn in_background<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let before_background_work = self.inner.config.before_background_work;
+        let (done, result) = oneshot::channel();
+        let work = move || {
+            before_background_work();
+            // The caller may be gone.
+            let _gone = done.send(work());
+        };
+        Builder::new().name("compaction".into()).spawn(work).map_err(unavailable)?;
+        result.await.map_err(unavailable)
     }
 
     /// Reads in one transaction, that is, from one snapshot. This is the only place at which a read leaves the
@@ -250,13 +265,13 @@ fn start(
     (rounds, asked): (SyncSender<CheckpointRound>, Receiver<CheckpointRound>),
 ) -> std::io::Result<Threads> {
     let (path, limits) = (writer.path.clone(), writer.config.limits.clone());
-    let before_checkpoints = writer.config.before_checkpoints;
+    let before_background_work = writer.config.before_background_work;
     // A weak sender: the checkpoint thread alone must not keep the writer alive.
     let orders = orders.downgrade();
     let to_wipe = Arc::clone(&writer.to_wipe);
     let reserve = writer.cutter.reserve();
     let checkpoint = Builder::new().name("checkpoint".into()).spawn(move || {
-        before_checkpoints();
+        before_background_work();
         checkpoint::run(
             &checkpoints,
             (&path, &database, &under_way),

@@ -139,6 +139,10 @@ impl WriteCommand for CompactCommand {
         self.blocks.iter().map(|block| block.payload.len()).sum()
     }
 
+    fn is_in_background(&self) -> bool {
+        true
+    }
+
     fn run(&self, db: &Connection) -> Result<(), WriteFailure> {
         if let (Some(first), Some(last)) = (self.blocks.first(), self.blocks.last()) {
             self.replace(db, first, last)?;

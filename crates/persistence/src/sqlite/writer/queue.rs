@@ -1,6 +1,6 @@
 //! The queue of the writer. The writes of a flood and all others take turns, so that neither starves the other. While
 //! others write, a flood pauses after each of its transactions, for a multiple of the time that the transaction took:
-//! it gets the remaining capacity.
+//! it gets the remaining capacity. So does the work in the background, such as packing ended turns.
 //!
 //! A flood is an agent that makes one large write after the other. Many such agents at the same time are a backlog,
 //! for example after the disk stalled: they share transactions and do not pause.
@@ -27,6 +27,7 @@ const REMEMBERED: usize = 64;
 pub(super) struct Queue {
     limits: SqliteLimits,
     small: VecDeque<Box<dyn Task>>,
+    /// The writes of a flood, and of the work in the background.
     large: VecDeque<Box<dyn Task>>,
     /// The last transaction contained small writes.
     large_is_next: bool,
@@ -53,7 +54,7 @@ struct LogNews {
 pub(super) struct WriteGroup {
     pub(super) tasks: Vec<Box<dyn Task>>,
     pub(super) empties_log: bool,
-    /// It belongs to a flood, which pauses afterwards.
+    /// It belongs to a flood or to the work in the background, which pause afterwards.
     pauses: bool,
 }
 
@@ -84,7 +85,9 @@ impl Queue {
 
     pub(super) fn add(&mut self, order: WriterOrder) {
         match order {
-            WriterOrder::Task(task) if self.is_of_a_flood(&*task) => self.large.push_back(task),
+            WriterOrder::Task(task) if task.is_in_background() || self.is_of_a_flood(&*task) => {
+                self.large.push_back(task);
+            }
             WriterOrder::Task(task) => {
                 if let Some(agent) = task.agent() {
                     let other = self.wrote.into_iter().flatten().find(|(other, _)| *other != agent);

@@ -159,6 +159,18 @@ async fn events_that_are_rewritten_while_a_block_is_packed_stay_rewritten() {
     is_sound(&folder);
 }
 
+#[tokio::test]
+async fn turns_are_packed_on_a_thread_that_gives_way() {
+    static BACKGROUND: Mutex<Vec<Option<String>>> = Mutex::new(Vec::new());
+    let folder = tempfile::tempdir().unwrap();
+    let before_background_work =
+        || BACKGROUND.lock().unwrap().push(std::thread::current().name().map(str::to_owned));
+    let store = SqliteStore::open(SqliteConfig { before_background_work, ..config(&folder) }).unwrap();
+    ended_turn(&store, 1).await;
+    assert!(store.compact_next().await.unwrap());
+    assert!(BACKGROUND.lock().unwrap().contains(&Some("compaction".to_owned())));
+}
+
 const NOT_DONE: &str = "SELECT count(*) FROM turns WHERE compacted = 0";
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use crate::sqlite::database::reserve::ReserveUse;
 const FLOODING: u8 = 1;
 const QUIET: u8 = 2;
 const NOBODY: u8 = 0;
+const BACKGROUND: u8 = 3;
 
 /// So many bytes, of that agent.
 struct Sized(usize, u8);
@@ -17,7 +18,10 @@ impl Task for Sized {
         self.0
     }
     fn agent(&self) -> Option<AgentId> {
-        (self.1 != NOBODY).then(|| agent(self.1))
+        (![NOBODY, BACKGROUND].contains(&self.1)).then(|| agent(self.1))
+    }
+    fn is_in_background(&self) -> bool {
+        self.1 == BACKGROUND
     }
     fn empties_log(&self) -> bool {
         false
@@ -121,6 +125,24 @@ fn a_command_that_fills_a_transaction_does_not_hold_up_the_output_of_agents() {
     queue.add(WriterOrder::Task(Box::new(Sized(29, NOBODY))));
     queue.add(WriterOrder::Task(Box::new(Sized(1, QUIET))));
     assert_eq!(next(&mut queue, false), [29, 1]);
+}
+
+/// However small they are.
+#[test]
+fn writes_in_the_background_go_alone_and_pause_while_agents_write() {
+    let mut queue = queue(&[]);
+    let pack = |queue: &mut Queue| queue.add(WriterOrder::Task(Box::new(Sized(1, BACKGROUND))));
+    pack(&mut queue);
+    queue.add(WriterOrder::Task(Box::new(Sized(2, QUIET))));
+    assert_eq!(next(&mut queue, false), [2]);
+    let group = queue.next(false);
+    assert_eq!(group.tasks.len(), 1);
+    queue.written(&group, Duration::from_mins(1));
+    pack(&mut queue);
+    assert!(matches!(queue.wait(None), Some(Wait::Until(_))));
+    assert!(next(&mut queue, false).is_empty());
+    queue.stop = true;
+    assert_eq!(next(&mut queue, false), [1], "a store that closes does not wait for it");
 }
 
 #[test]
