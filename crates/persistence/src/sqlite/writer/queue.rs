@@ -182,7 +182,8 @@ impl Queue {
             && (planted::flood_goes_first()
                 || !self.is_held(holds) && (self.large_is_next || self.small.is_empty()));
         self.large_is_next = !takes_large;
-        let is_flood = takes_large && self.large.len() <= FEW_FLOODS;
+        let of_agents = self.large.iter().filter(|task| !task.is_in_background()).count();
+        let is_flood = takes_large && of_agents <= FEW_FLOODS;
         if is_flood {
             self.flooding = self.large.iter().filter_map(|task| task.agent()).collect();
         }

@@ -146,6 +146,20 @@ fn writes_in_the_background_go_alone_and_pause_while_agents_write() {
 }
 
 #[test]
+fn two_floods_and_a_write_in_the_background_are_no_backlog() {
+    let mut queue = queue(&[10]);
+    queue.large_at.insert(agent(10), Instant::now());
+    queue.add(WriterOrder::Task(Box::new(Sized(10, 10))));
+    queue.add(WriterOrder::Task(Box::new(Sized(1, BACKGROUND))));
+    queue.add(WriterOrder::Task(Box::new(Sized(3, QUIET))));
+    assert_eq!(next(&mut queue, false), [3]);
+    let group = queue.next(false);
+    assert_eq!(group.tasks.len(), 1);
+    queue.written(&group, Duration::from_mins(1));
+    assert!(queue.pauses_until.is_some());
+}
+
+#[test]
 fn a_backlog_of_many_shares_transactions_and_does_not_rest() {
     let mut queue = queue(&[10]);
     for number in 10..12 {
