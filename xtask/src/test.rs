@@ -33,8 +33,8 @@ const LONG_TESTS: [(&str, &str, &str); 4] = [
 /// How many of the other tests run at once. Most of them wait most of the time.
 const TESTS_AT_ONCE: &str = "4";
 
-/// Programs whose tests run at the same time as the other parts. They also wait most of the time, and they measure no
-/// speed. The packages for users are among them.
+/// Programs whose tests run at the same time as the other parts, like those of the packages for users. They also wait
+/// most of the time, and they measure no speed.
 const PATIENT: [&str; 2] = ["schemathesis", "kosoku"];
 
 /// Tests that can be made longer, each by a variable.
@@ -84,18 +84,23 @@ fn every_part(network: &Network, beside: Option<Part<'_>>) -> Result<Vec<Row>, F
     });
     built.map_err(|_| Failure::new("the build panicked"))??;
     println!("==> built and fetched in {} s", begun.elapsed().as_secs());
-    let (mut parts, mut patient) = (rust_parts(&foreign), vec![packages()?]);
+    let (mut parts, mut packaged, mut patient) = (rust_parts(&foreign), vec![packages()?], Vec::new());
     for program in &foreign {
         let part = Part::new(program.what, |log: &mut Log| foreign_tests(program, network, log));
-        let is_patient = PATIENT.contains(&program.what) || is_package(program);
-        if is_patient { patient.push(part) } else { parts.push(part) }
+        if is_package(program) {
+            packaged.push(part);
+        } else if PATIENT.contains(&program.what) {
+            patient.push(part);
+        } else {
+            parts.push(part);
+        }
     }
     for package in web::PACKAGES {
         let npm = &npm;
         patient.push(Part::new(package.what, move |log| package_tests(&package, npm, log)));
     }
     patient.push(Part::new("Vite, Next apps", |log| app_tests(&npm, log)));
-    Ok(lanes::run(parts, vec![patient, Vec::from_iter(beside)]))
+    Ok(lanes::run(parts, vec![packaged, patient, Vec::from_iter(beside)]))
 }
 
 /// Makes the packages. It has a profile of its own, and so does not wait for the tests.
