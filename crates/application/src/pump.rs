@@ -166,6 +166,7 @@ impl Pump {
             // It was being stopped when the server was restarted.
             self.carry_out(Stop::of(reason)).await;
         }
+        let mut had_room = true;
         loop {
             let put_off = if self.in_flight.is_none() { self.put_off() } else { None };
             if self.in_flight.is_none()
@@ -177,6 +178,11 @@ impl Pump {
             let held_until = self.held_until();
             let paced_until = put_off.into_iter().chain(held_until).min();
             let room = self.has_room();
+            if room && !had_room {
+                // The pump did not read the output meanwhile, so the agent was not silent.
+                self.times.last_output = Instant::now();
+            }
+            had_room = room;
             let full_disk_pause = self.core.limits.saving.full_disk_pause();
             let deadline = next_deadline(&self.watched(room), &self.core.limits);
             let interruption = tokio::select! {
@@ -184,10 +190,6 @@ impl Pump {
                 biased;
                 saved = saving(&mut self.in_flight) => {
                     self.after_save(saved?);
-                    if !room {
-                        // The pump did not read the output meanwhile, so the agent was not silent.
-                        self.times.last_output = Instant::now();
-                    }
                     continue;
                 }
                 () = self.tail.pace.caught_up(), if paced_until.is_some() => continue,

@@ -2,12 +2,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokenrail_domain::{AgentId, Event, Sequence};
-use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
+use tokenrail_ports::StoreError;
+use tokenrail_ports::testing::{AppendFault, MemoryStore, ScriptedRunner, Step};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::harness::{Harness, harness_with, words};
-use crate::{AfterLastTurn, Follower, Limits, Next, Rendering, RenderingKey, SavingLimits};
+use crate::{AfterLastTurn, Follower, Limits, Next, Rendering, RenderingKey};
 
 const WAIT: Duration = Duration::from_mins(1);
 
@@ -20,21 +21,20 @@ struct Speaker {
 
 impl Speaker {
     async fn start(said: &[&str]) -> Self {
-        let SavingLimits { pending_events, pending_bytes, .. } = Limits::default().saving;
-        Self::start_with(pending_events, pending_bytes, said).await
+        Self::start_with(said, |_| ()).await
     }
 
     /// A speaker of whose events only so many may wait for their commit. If it is one, it is as in a flood.
     async fn start_with_pending(events: usize, said: &[&str]) -> Self {
-        Self::start_with(events, Limits::default().saving.pending_bytes, said).await
+        Self::start_with(said, |limits| limits.saving.pending_events = events).await
     }
 
-    async fn start_with(pending_events: usize, pending_bytes: usize, said: &[&str]) -> Self {
+    async fn start_with(said: &[&str], limit: impl FnOnce(&mut Limits)) -> Self {
         let gate = Arc::new(Notify::new());
         let steps = said.iter().flat_map(|word| [Step::Gate(Arc::clone(&gate)), Step::line(*word)]).collect();
         let mut limits = Limits::default();
         (limits.saving.follower_wait, limits.saving.follower_wait_from) = (WAIT, 2);
-        (limits.saving.pending_events, limits.saving.pending_bytes) = (pending_events, pending_bytes);
+        limit(&mut limits);
         let other = vec![Step::line("say something"), Step::Hang];
         let runner = ScriptedRunner::new([steps, other]);
         let harness = harness_with(Arc::new(MemoryStore::new(7)), Arc::new(runner), limits);
@@ -230,6 +230,21 @@ async fn batches_are_smaller_while_another_agent_saves() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn batches_of_fewer_bytes_are_saved_while_another_agent_saves() {
+    let word_bytes = size_of::<Event>() + "say b".len() + "b".len();
+    for (is_alone, batches) in
+        [(false, vec![vec!["+b", "+c", "+d"], vec!["+e"]]), (true, vec![vec!["+b", "+c", "+d", "+e"]])]
+    {
+        let agent =
+            Speaker::start_with(&FOUR_WORDS, |limits| limits.saving.pending_bytes = 12 * word_bytes).await;
+        if !is_alone {
+            agent.other_agent_speaks().await;
+        }
+        assert_eq!(batches_of_four(&agent).await, batches, "alone: {is_alone}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn batches_are_as_large_as_they_may_be_if_no_other_agent_has_saved_lately() {
     let agent = Speaker::start_with_pending(12, &FOUR_WORDS).await;
     agent.other_agent_speaks().await;
@@ -237,22 +252,65 @@ async fn batches_are_as_large_as_they_may_be_if_no_other_agent_has_saved_lately(
     assert_eq!(batches_of_four(&agent).await, [["+b", "+c", "+d", "+e"]]);
 }
 
+/// The agents of which one prints lines that display nothing: with another agent that saves, or alone.
+async fn that_print(unshown_bytes: usize, pending_bytes: usize, is_alone: bool) -> (Speaker, Follower) {
+    let said = ["?".repeat(unshown_bytes), "say a".to_owned(), "close".to_owned()];
+    let said = said.each_ref().map(String::as_str);
+    let agent = Speaker::start_with(&said, |limits| limits.saving.pending_bytes = pending_bytes).await;
+    if !is_alone {
+        agent.other_agent_speaks().await;
+    }
+    let mut follower = agent.follow().await;
+    assert_eq!(next(&mut follower).await, ["user hi"]);
+    agent.speak().await;
+    (agent, follower)
+}
+
 /// They cannot be saved before that event is there.
 #[tokio::test(start_paused = true)]
 async fn lines_that_display_nothing_do_not_keep_the_event_after_them_from_being_read() {
     const PENDING_BYTES: usize = 1000;
     for (unshown_bytes, is_alone) in [(PENDING_BYTES, true), (PENDING_BYTES / 2, false)] {
-        let unshown = "?".repeat(unshown_bytes);
-        let agent = Speaker::start_with(1000, PENDING_BYTES, &[&unshown, "say a", "close"]).await;
-        if !is_alone {
-            agent.other_agent_speaks().await;
-        }
-        let mut follower = agent.follow().await;
-        assert_eq!(next(&mut follower).await, ["user hi"]);
-        agent.speak().await;
+        let (agent, mut follower) = that_print(unshown_bytes, PENDING_BYTES, is_alone).await;
         agent.speak().await;
         // For less time than that for which the other agent counts.
         let word = timeout(Duration::from_millis(500), next(&mut follower)).await;
         assert_eq!(word, Ok(vec!["+a".to_owned()]), "{unshown_bytes} bytes, alone: {is_alone}");
     }
+}
+
+/// They would take memory without a limit.
+#[tokio::test(start_paused = true)]
+async fn a_notice_saves_lines_that_display_nothing_if_they_exceed_the_limit() {
+    const PENDING_BYTES: usize = 1000;
+    for is_alone in [true, false] {
+        let (_agent, mut follower) = that_print(PENDING_BYTES + 1, PENDING_BYTES, is_alone).await;
+        let notice = timeout(Duration::from_millis(500), next(&mut follower)).await;
+        assert_eq!(notice, Ok(vec!["notice unshown_output".to_owned()]), "alone: {is_alone}");
+    }
+}
+
+/// The disk is full, and the save goes on. Another agent has saved a moment ago, so one event is enough for the agent
+/// not to be read. A moment later it may be.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_was_not_read_is_not_ended_for_silence_when_it_may_be_read_again() {
+    let pause = Duration::from_millis(1500);
+    let agent = Speaker::start_with(&["say a", "say b", "say c", "close"], |limits| {
+        limits.run.stream_timeout = pause / 3;
+        limits.saving.pending_events = 4;
+        (limits.saving.retry_pause, limits.saving.retry_pause_max) = (pause, pause);
+    });
+    let agent = agent.await;
+    agent.other_agent_speaks().await;
+    // Two of each agent: the other one is silent, so it is ended, which cannot be saved either.
+    for _ in 0..4 {
+        agent.harness.store.fail_next_append(AppendFault::BeforeSaving(StoreError::Full));
+    }
+    for _ in 0..3 {
+        agent.speak().await;
+    }
+    tokio::time::sleep(pause).await;
+    agent.speak().await;
+    let told = words(&agent.harness.watch(agent.id).await);
+    assert_eq!(told.last().unwrap(), "result completed -", "{told:?}");
 }
