@@ -76,10 +76,14 @@ async fn the_server_has_short_time_slices_and_its_agents_have_the_usual_ones() {
     let threads = scheduled(&server).into_iter().filter(|(name, ..)| name != "memory");
     let (checkpoints, tokens): (Vec<_>, Vec<_>) = threads.partition(|(name, ..)| name == "checkpoint");
     let (_, _, usual_priority) = tokens[0];
-    assert!(tokens.iter().all(|token| (token.1, token.2) == (200_000, usual_priority)), "{tokens:?}");
+    // The first thread only waits. It was set, too.
+    assert!(
+        1 < tokens.len() && tokens.iter().all(|token| (token.1, token.2) == (200_000, usual_priority)),
+        "{tokens:?}"
+    );
     assert_eq!(checkpoints.len(), 1);
     until(async || {
-        let gives_way = ("checkpoint".to_owned(), 100_000_000, usual_priority + 10);
+        let gives_way = ("checkpoint".to_owned(), 10_000_000, usual_priority + 4);
         scheduled(&server).contains(&gives_way)
     })
     .await;
