@@ -22,25 +22,26 @@ const NEXT_TURN: &str = "
     ORDER BY agent, number
     LIMIT 1";
 
-const PACKED_BATCHES: &str = "
+pub(crate) const PACKED_BATCHES: &str = "
     SELECT first_seq, last_seq, turn, codec, payload, checksum
     FROM journal
     WHERE agent = :agent AND :first <= first_seq AND first_seq <= :last AND codec = 1
     ORDER BY first_seq";
 
 /// What identifies the contents of a batch.
-const STORED: &str = "
+pub(crate) const STORED: &str = "
     SELECT first_seq, checksum
     FROM journal
     WHERE agent = :agent AND :first <= first_seq AND first_seq <= :last AND codec = 1
     ORDER BY first_seq";
 
-const REMOVE: &str = "
+/// Without the upper bound of `first_seq`, it would look at all later batches of the agent.
+pub(crate) const REMOVE: &str = "
     DELETE FROM journal
-    WHERE agent = :agent AND :first <= first_seq AND last_seq <= :last AND codec = 1";
+    WHERE agent = :agent AND :first <= first_seq AND first_seq <= :last AND last_seq <= :last AND codec = 1";
 
 /// Marks the turn as done, unless more is left to pack.
-const MARK_IF_DONE: &str = "
+pub(crate) const MARK_IF_DONE: &str = "
     UPDATE turns
     SET compacted = 1
     WHERE agent = :agent AND number = :number AND NOT EXISTS (

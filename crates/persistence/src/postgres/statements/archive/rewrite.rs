@@ -33,7 +33,9 @@ const TURN: &str = "
     WHERE agent = $1 AND number = $2 AND state = 'ended' AND first_sequence <= $3 AND $4 <= last_sequence
     FOR NO KEY UPDATE";
 
-const REMOVE_BATCHES: &str = "DELETE FROM journal WHERE agent = $1 AND $2 <= first_seq AND last_seq <= $3";
+const REMOVE_BATCHES: &str = "
+    DELETE FROM journal
+    WHERE agent = $1 AND $2 <= first_seq AND first_seq <= $3 AND last_seq <= $3";
 
 const REMOVE_MESSAGES: &str = "
     DELETE FROM agent_messages

@@ -31,8 +31,9 @@ const TURN: &str = "
     WHERE agent = :agent AND number = :number AND state = 'ended'
         AND first_sequence <= :first AND :last <= last_sequence";
 
-const REMOVE_BATCHES: &str =
-    "DELETE FROM journal WHERE agent = :agent AND :first <= first_seq AND last_seq <= :last";
+const REMOVE_BATCHES: &str = "
+    DELETE FROM journal
+    WHERE agent = :agent AND :first <= first_seq AND first_seq <= :last AND last_seq <= :last";
 
 const REMOVE_MESSAGES: &str = "
     DELETE FROM agent_messages

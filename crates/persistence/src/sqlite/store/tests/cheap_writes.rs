@@ -3,6 +3,7 @@
 use rusqlite::Connection;
 
 use super::*;
+use crate::sqlite::statements::compaction::{MARK_IF_DONE, PACKED_BATCHES, REMOVE, STORED};
 use crate::sqlite::writer::{NEXT_NUMBER, NUMBER};
 
 /// The instructions of a statement: the column `opcode` of EXPLAIN.
@@ -40,6 +41,23 @@ fn a_transaction_needs_no_temporary_table_for_its_number() {
     for sql in [NEXT_NUMBER, NUMBER] {
         let opcodes = opcodes(&db, sql);
         assert!(!opcodes.iter().any(|opcode| opcode == "OpenEphemeral"), "{sql}: {opcodes:?}");
+    }
+}
+
+/// All others wait for these statements. The journal of an agent may be longer than the part that is packed.
+#[test]
+fn a_compaction_looks_only_at_the_batches_of_its_range() {
+    let (_store, folder) = fresh();
+    let db = Connection::open(folder.path().join("tokenrail.db")).unwrap();
+    for sql in [PACKED_BATCHES, STORED, REMOVE, MARK_IF_DONE] {
+        let parameters = [":agent", ":number", ":first", ":last"];
+        let sql = parameters.iter().fold(sql.to_owned(), |sql, name| sql.replace(name, "1"));
+        let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let steps = statement.query_map([], |row| row.get("detail")).unwrap();
+        let steps: Vec<String> = steps.collect::<Result<_, _>>().unwrap();
+        let of_journal: Vec<_> = steps.iter().filter(|step| step.contains(" journal ")).collect();
+        let is_bounded = |step: &String| step.contains("(agent=? AND first_seq>? AND first_seq<?)");
+        assert!(!of_journal.is_empty() && of_journal.into_iter().all(is_bounded), "{sql}: {steps:?}");
     }
 }
 
