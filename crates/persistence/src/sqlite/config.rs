@@ -87,7 +87,8 @@ pub struct SqliteLimits {
     /// A database up to this size is rewritten after a purge, when nobody writes, so that nothing of the purged data
     /// is left.
     pub wipe_bytes: u64,
-    /// Bytes of events in one compacted block, about. Packing takes about 16 times as much memory.
+    /// Bytes of events in one compacted block, about. Packing takes about 16 times as much memory. All other writes
+    /// wait while a block takes the place of its batches. Larger blocks save only a little more space.
     pub block_bytes: usize,
     /// Events in one compacted block, at most.
     pub block_events: usize,
@@ -113,8 +114,8 @@ impl Default for SqliteLimits {
             wal_cut_wait_ms: 5,
             start_check_bytes: 256 << 20,
             wipe_bytes: 256 << 20,
-            block_bytes: 512 << 10,
-            block_events: 4096,
+            block_bytes: 128 << 10,
+            block_events: 1024,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ use crate::sqlite::database::schema;
 use crate::sqlite::error::OpenError;
 use crate::sqlite::error::store_error;
 use crate::sqlite::maintenance::start_check;
-use crate::sqlite::statements::compaction;
+use crate::sqlite::statements::compaction::{self, PackedTo};
 use crate::sqlite::writer::Writer;
 
 /// The store on SQLite. Clones are the same store.
@@ -50,6 +50,7 @@ struct Inner {
     reading: Arc<Semaphore>,
     threads: Mutex<Option<Threads>>,
     passed_over: PassedOver,
+    packed_to: Mutex<PackedTo>,
     #[cfg(test)]
     faults: crate::sqlite::writer::CommitFaults,
 }
@@ -116,6 +117,7 @@ impl SqliteStore {
                 readers,
                 threads: Mutex::new(Some(threads)),
                 passed_over: PassedOver::default(),
+                packed_to: Mutex::default(),
                 #[cfg(test)]
                 faults,
             }),
@@ -144,14 +146,21 @@ impl SqliteStore {
     /// result. Returns whether there were any.
     async fn compact(&self) -> Result<bool, StoreError> {
         let limits = self.inner.config.limits.clone();
-        let (reading, after) = (limits.clone(), self.inner.passed_over.last());
-        let read = self.read_with(move |db| compaction::read(db, after, &reading)).await?;
+        let (reading, after, packed_to) = (limits.clone(), self.inner.passed_over.last(), *self.packed_to());
+        let read = self.read_with(move |db| compaction::read(db, after, packed_to, &reading)).await?;
         let Some((place, part)) = read else { return Ok(self.inner.passed_over.begin_anew()) };
         let packing = async {
             let part = part?;
-            self.write(self.in_background(move || part.pack(&limits)).await??).await
+            let packed_to = part.packed_to();
+            self.write(self.in_background(move || part.pack(&limits)).await??).await?;
+            *self.packed_to() = packed_to;
+            Ok(())
         };
         packing.await.inspect_err(|_| self.inner.passed_over.pass_over(place)).map(|()| true)
+    }
+
+    fn packed_to(&self) -> MutexGuard<'_, PackedTo> {
+        self.inner.packed_to.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does work that takes long on a thread of its own, which gives way to others.

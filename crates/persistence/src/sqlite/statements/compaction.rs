@@ -2,7 +2,7 @@
 //! transaction grows with the turn.
 
 use rusqlite::{Connection, OptionalExtension, named_params};
-use tokenrail_domain::{Event, TurnNumber};
+use tokenrail_domain::TurnNumber;
 use tokenrail_ports::StoreError;
 
 use crate::format::batch_run::StoredBatch;
@@ -40,7 +40,7 @@ pub(crate) const REMOVE: &str = "
     DELETE FROM journal
     WHERE agent = :agent AND :first <= first_seq AND first_seq <= :last AND last_seq <= :last AND codec = 1";
 
-/// Marks the turn as done, unless more is left to pack.
+/// Marks the turn as done, unless more is left to pack. It looks at every batch of the turn.
 pub(crate) const MARK_IF_DONE: &str = "
     UPDATE turns
     SET compacted = 1
@@ -61,23 +61,33 @@ pub(crate) struct CompactCommand {
     batches: Vec<ReadBatch>,
     /// Empty if nothing is left to pack.
     blocks: Vec<TightBlock>,
+    /// No batch was left after these.
+    is_last: bool,
 }
 
-/// The events of the next blocks. They are read first and packed after the read, because a reader keeps the log from
-/// being restarted.
+/// Where packing goes on: a turn, and the last event of it that was packed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PackedTo {
+    place: TurnPlace,
+    last: i64,
+}
+
+/// The batches of the next blocks. They are read first, and opened and packed after the read, because a reader keeps
+/// the log from being restarted.
 pub(crate) struct TurnPart {
     command: CompactCommand,
-    events: Vec<Event>,
+    batches: Vec<StoredBatch>,
 }
 
 /// A turn, and its next blocks or why they cannot be packed.
 pub(crate) type FoundTurn = (TurnPlace, Result<TurnPart, StoreError>);
 
-/// Reads the events of the next blocks of a turn after this one, or says why that turn cannot be packed; `None` if no
-/// turn is left.
+/// Reads the batches of the next blocks of a turn after this one, or says why that turn cannot be packed; `None` if no
+/// turn is left. A long turn is not searched from its start each time, unless nothing is left after `packed_to`.
 pub(crate) fn read(
     db: &Connection,
     after: TurnPlace,
+    packed_to: PackedTo,
     limits: &SqliteLimits,
 ) -> Result<Option<FoundTurn>, StoreError> {
     let mut statement = db.prepare_cached(NEXT_TURN).map_err(store_error)?;
@@ -90,11 +100,16 @@ pub(crate) fn read(
         .optional()
         .map_err(store_error)?;
     let Some((agent, turn, range)) = turn else { return Ok(None) };
-    let command = CompactCommand { agent, turn, batches: Vec::new(), blocks: Vec::new() };
-    let mut part = TurnPart { command, events: Vec::new() };
-    // A turn that was dropped from the queue has no events.
-    let collected = range.map_or(Ok(()), |range| part.collect(db, range, limits));
+    let command = CompactCommand { agent, turn, batches: Vec::new(), blocks: Vec::new(), is_last: true };
+    let mut part = TurnPart { command, batches: Vec::new() };
     let place = TurnPlace { agent, number: turn.0 as i32 };
+    // A turn that was dropped from the queue has no events.
+    let collected = range.map_or(Ok(()), |(first, last)| {
+        if packed_to.place == place {
+            part.collect(db, (packed_to.last + 1, last), limits)?;
+        }
+        if part.batches.is_empty() { part.collect(db, (first, last), limits) } else { Ok(()) }
+    });
     Ok(Some((place, collected.map(|()| part))))
 }
 
@@ -109,24 +124,40 @@ impl TurnPart {
         let mut rows = statement
             .query(named_params! { ":agent": self.command.agent, ":first": range.0, ":last": range.1 })
             .map_err(store_error)?;
-        let mut bytes = 0;
-        while bytes < limits.block_bytes
-            && self.events.len() < limits.block_events
-            && let Some(row) = rows.next().map_err(store_error)?
-        {
-            bytes += row.get_ref(4).and_then(|payload| Ok(payload.as_blob()?.len())).map_err(store_error)?;
-            let StoredBatch { range, codec, payload, checksum } = journal::batch_of(row, self.command.agent)?;
-            self.command.batches.push((range.first.0 as i64, checksum));
-            for event in range.open(codec, payload, checksum)? {
-                self.events.push(event.map_err(|error| range.corrupt(error))?);
+        let (mut bytes, mut events) = (0, 0);
+        while let Some(row) = rows.next().map_err(store_error)? {
+            let batch = journal::batch_of(row, self.command.agent)?;
+            bytes += batch.payload.len();
+            events += batch.range.last.next().0.saturating_sub(batch.range.first.0);
+            let is_full = limits.block_bytes < bytes || (limits.block_events as u64) < events;
+            if is_full && !self.batches.is_empty() {
+                self.command.is_last = false;
+                break;
             }
+            self.command.batches.push((batch.range.first.0 as i64, batch.checksum));
+            self.batches.push(batch);
         }
         Ok(())
     }
 
+    /// Where to go on after this part.
+    pub(crate) fn packed_to(&self) -> PackedTo {
+        let place = TurnPlace { agent: self.command.agent, number: self.command.turn.0 as i32 };
+        PackedTo { place, last: self.batches.last().map_or(0, |batch| batch.range.last.0 as i64) }
+    }
+
     /// Packs the events, which takes long.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if a batch cannot be opened.
     pub(crate) fn pack(self, limits: &SqliteLimits) -> Result<CompactCommand, StoreError> {
-        let Self { mut command, events } = self;
+        let Self { mut command, batches } = self;
+        let mut events = Vec::new();
+        for StoredBatch { range, codec, payload, checksum } in batches {
+            for event in range.open(codec, payload, checksum)? {
+                events.push(event.map_err(|error| range.corrupt(error))?);
+            }
+        }
         let limits = BlockLimits { bytes: limits.block_bytes, events: limits.block_events };
         command.blocks = tight_blocks(&events, limits)?;
         Ok(command)
@@ -148,8 +179,10 @@ impl WriteCommand for CompactCommand {
         if let (Some(first), Some(last)) = (self.blocks.first(), self.blocks.last()) {
             self.replace(db, first, last)?;
         }
-        let turn = named_params! { ":agent": self.agent, ":number": self.turn.0 };
-        db.prepare_cached(MARK_IF_DONE)?.execute(turn)?;
+        if self.is_last {
+            let turn = named_params! { ":agent": self.agent, ":number": self.turn.0 };
+            db.prepare_cached(MARK_IF_DONE)?.execute(turn)?;
+        }
         Ok(())
     }
 }
