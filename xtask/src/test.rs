@@ -84,7 +84,7 @@ fn every_part(network: &Network, beside: Option<Part<'_>>) -> Result<Vec<Row>, F
     });
     built.map_err(|_| Failure::new("the build panicked"))??;
     println!("==> built and fetched in {} s", begun.elapsed().as_secs());
-    let (mut parts, mut packaged, mut patient) = (rust_parts(&foreign), vec![packages()?], Vec::new());
+    let (mut parts, mut patient, mut packaged) = (rust_parts(&foreign), Vec::new(), vec![packages()?]);
     for program in &foreign {
         let part = Part::new(program.what, |log: &mut Log| foreign_tests(program, network, log));
         if is_package(program) {
@@ -100,7 +100,9 @@ fn every_part(network: &Network, beside: Option<Part<'_>>) -> Result<Vec<Row>, F
         patient.push(Part::new(package.what, move |log| package_tests(&package, npm, log)));
     }
     patient.push(Part::new("Vite, Next apps", |log| app_tests(&npm, log)));
-    Ok(lanes::run(parts, vec![packaged, patient, Vec::from_iter(beside)]))
+    // These come last, because only they yield. They also pack the client library, in the folder of its tests.
+    patient.append(&mut packaged);
+    Ok(lanes::run(parts, vec![patient, Vec::from_iter(beside)]))
 }
 
 /// Makes the packages. It has a profile of its own, and so does not wait for the tests.
