@@ -20,7 +20,8 @@ pub(crate) struct TightBlock {
     pub(crate) payload: Vec<u8>,
 }
 
-/// Packs consecutive events of one turn, which takes long.
+/// Packs events of one turn, in the order of their numbers, which takes long. Events between them may be in blocks
+/// already.
 pub(crate) fn tight_blocks(events: &[Event], limits: BlockLimits) -> Result<Vec<TightBlock>, StoreError> {
     let mut blocks = Vec::new();
     for events in split(events, limits) {
@@ -38,12 +39,14 @@ impl TightBlock {
     }
 }
 
-/// Splits the events into blocks within the limits; a batch that is too large becomes several blocks.
+/// Splits the events into blocks of consecutive events within the limits; a batch that is too large becomes several
+/// blocks.
 fn split(events: &[Event], limits: BlockLimits) -> Vec<&[Event]> {
     let (mut blocks, mut start, mut bytes) = (Vec::new(), 0, 0);
     for (at, event) in events.iter().enumerate() {
         let more = event.raw.as_ref().map_or(0, bytes::Bytes::len);
-        if start < at && (limits.bytes < bytes + more || limits.events <= at - start) {
+        let is_full = limits.bytes < bytes + more || limits.events <= at - start;
+        if start < at && (is_full || events[at - 1].sequence.next() != event.sequence) {
             blocks.push(&events[start..at]);
             (start, bytes) = (at, 0);
         }

@@ -153,7 +153,7 @@ impl SqliteStore {
             let part = part?;
             let packed_to = part.packed_to();
             self.write(self.in_background(move || part.pack(&limits)).await??).await?;
-            *self.packed_to() = packed_to;
+            *self.packed_to() = packed_to.unwrap_or_default();
             Ok(())
         };
         packing.await.inspect_err(|_| self.inner.passed_over.pass_over(place)).map(|()| true)

@@ -1,5 +1,5 @@
-//! Rewrites the batches of ended turns as tight blocks. One call writes one block, so that neither memory nor the
-//! transaction grows with the turn.
+//! Rewrites the batches of ended turns as tight blocks. One call writes one block, or a few if a batch is larger than a
+//! block, so that neither memory nor the transaction grows with the turn.
 
 use tokenrail_domain::{Event, TurnNumber};
 use tokenrail_ports::StoreError;

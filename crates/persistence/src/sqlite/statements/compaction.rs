@@ -1,5 +1,5 @@
-//! Rewrites the batches of ended turns as tight blocks. One call writes one block, so that neither memory nor the
-//! transaction grows with the turn.
+//! Rewrites the batches of ended turns as tight blocks. One call writes one block, or a few if a batch is larger than a
+//! block, so that neither memory nor the transaction grows with the turn.
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 use tokenrail_domain::TurnNumber;
@@ -106,7 +106,7 @@ pub(crate) fn read(
     // A turn that was dropped from the queue has no events.
     let collected = range.map_or(Ok(()), |(first, last)| {
         if packed_to.place == place {
-            part.collect(db, (packed_to.last + 1, last), limits)?;
+            part.collect(db, (packed_to.last.saturating_add(1).max(first), last), limits)?;
         }
         if part.batches.is_empty() { part.collect(db, (first, last), limits) } else { Ok(()) }
     });
@@ -140,10 +140,10 @@ impl TurnPart {
         Ok(())
     }
 
-    /// Where to go on after this part.
-    pub(crate) fn packed_to(&self) -> PackedTo {
+    /// Where to go on after this part. `None` if there is nothing in it.
+    pub(crate) fn packed_to(&self) -> Option<PackedTo> {
         let place = TurnPlace { agent: self.command.agent, number: self.command.turn.0 as i32 };
-        PackedTo { place, last: self.batches.last().map_or(0, |batch| batch.range.last.0 as i64) }
+        self.batches.last().map(|batch| PackedTo { place, last: batch.range.last.0 as i64 })
     }
 
     /// Packs the events, which takes long.

@@ -170,9 +170,10 @@ async fn turns_are_packed_on_a_thread_that_gives_way() {
     let store = SqliteStore::open(SqliteConfig { before_background_work, ..config(&folder) }).unwrap();
     ended_turn(&store, 1).await;
     assert!(store.compact_next().await.unwrap());
-    let background = BACKGROUND.lock().unwrap();
     for thread in ["checkpoint", "compaction"] {
-        assert!(background.contains(&Some(thread.to_owned())), "{background:?}");
+        while !BACKGROUND.lock().unwrap().contains(&Some(thread.to_owned())) {
+            tokio::task::yield_now().await;
+        }
     }
 }
 
@@ -226,6 +227,28 @@ async fn events_of_a_block_that_are_rewritten_before_the_next_one_is_packed_are_
     assert_eq!(count(&folder, tight), 1, "it goes on where it was");
     while store.compact_next().await.unwrap() {}
     assert_eq!(count(&folder, NOT_DONE), 0);
+    assert_eq!(count(&folder, "SELECT count(*) FROM journal WHERE codec = 1"), 0);
+    assert_eq!(everything(&store, &agent).await, events);
+    is_sound(&folder);
+}
+
+#[tokio::test]
+async fn rewritten_events_before_and_after_a_block_are_not_packed_into_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut few = config(&folder);
+    few.limits.block_events = 2;
+    let store = SqliteStore::open(few).unwrap();
+    let agent = ended_turn(&store, 1).await;
+    let mut events = everything(&store, &agent).await;
+    while store.compact_next().await.unwrap() {}
+    for at in [0, 4] {
+        events[at].body = notice("rewritten");
+        store.rewrite(agent.id, Arc::from(&events[at..=at])).await.unwrap();
+    }
+    store.close().await;
+
+    let store = SqliteStore::open(config(&folder)).unwrap();
+    while store.compact_next().await.unwrap() {}
     assert_eq!(count(&folder, "SELECT count(*) FROM journal WHERE codec = 1"), 0);
     assert_eq!(everything(&store, &agent).await, events);
     is_sound(&folder);
