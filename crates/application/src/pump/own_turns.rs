@@ -41,7 +41,9 @@ impl Pump {
             self.begin_save(appends);
             self.wait_until_saved().await?;
         }
-        (self.times.started, self.times.result_at) = (Instant::now(), None);
+        // The pump did not read the output meanwhile, so the agent was not silent.
+        let now = Instant::now();
+        (self.times.started, self.times.last_output, self.times.result_at) = (now, now, None);
         Ok(())
     }
 

@@ -290,6 +290,23 @@ async fn a_notice_saves_lines_that_display_nothing_if_they_exceed_the_limit() {
     }
 }
 
+/// The output is not read while the start of a turn is saved.
+#[tokio::test(start_paused = true)]
+async fn an_agent_is_not_ended_for_silence_while_the_start_of_its_own_turn_cannot_be_saved() {
+    let pause = Duration::from_millis(1500);
+    let agent = Speaker::start_with(&["close a", "next", "close b"], |limits| {
+        limits.run.idle_timeout = pause / 3;
+        (limits.saving.retry_pause, limits.saving.retry_pause_max) = (pause, pause);
+    });
+    let agent = agent.await;
+    agent.speak().await;
+    agent.harness.store.fail_next_append(AppendFault::BeforeSaving(StoreError::Busy));
+    agent.speak().await;
+    agent.speak().await;
+    let told = words(&agent.harness.watch(agent.id).await);
+    assert_eq!(told.iter().filter(|said| *said == "result completed -").count(), 2, "{told:?}");
+}
+
 /// The disk is full, and the save goes on. Another agent has saved a moment ago, so one event is enough for the agent
 /// not to be read. A moment later it may be.
 #[tokio::test(start_paused = true)]
