@@ -83,7 +83,7 @@ async fn the_server_has_short_time_slices_and_its_agents_have_the_usual_ones() {
     );
     assert_eq!(checkpoints.len(), 1);
     until(async || {
-        let gives_way = ("checkpoint".to_owned(), 10_000_000, usual_priority + 4);
+        let gives_way = ("checkpoint".to_owned(), usual, usual_priority + 4);
         scheduled(&server).contains(&gives_way)
     })
     .await;
